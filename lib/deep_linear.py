@@ -1,0 +1,201 @@
+"""Closed forms of learning in deep linear networks, beside the simulation that they predict.
+
+A network without non-linearities sees its data only through two correlation matrices. Their singular vectors split
+learning into independent *modes*, and each mode follows a curve that can be written down. This module holds the
+curves (`mode_strength`, `half_time`, `loss_of_modes`) and the simulation (`train_on_statistics`) under twin names.
+
+Shapes: x is (features, items), y is (outputs, items); leading dimensions of weights are ensembles, (..., out, in).
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lib.descent import Recording, descend
+
+
+class Modes(NamedTuple):
+    """The joint decomposition Sigma_yx = U S Vᵀ, Sigma_x ≈ V D Vᵀ of a data set."""
+
+    u: Tensor  # (outputs, modes) what the mode predicts
+    s: Tensor  # (modes,) input-output singular values, largest first
+    v: Tensor  # (features, modes) what the mode looks at
+    d: Tensor  # (modes,) variance of the input along v
+    misalignment: float  # off-diagonal share of Vᵀ Sigma_x V: zero when the modes decouple exactly
+
+
+def correlations(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Sigma_yx = mean of y xᵀ, (outputs, features), and Sigma_x = mean of x xᵀ, (features, features)."""
+    items = x.shape[-1]
+    return y @ x.mT / items, x @ x.mT / items
+
+
+def modes(sigma_yx: Tensor, sigma_x: Tensor, rank: int | None = None) -> Modes:
+    """Singular modes of a data set, with their input variances (Make Haste Slowly Eqs 4-5, Neural Race Eq. 7).
+
+    Modes decouple when the right singular vectors also diagonalise the input correlations. They are not assumed to:
+    `misalignment` is the largest off-diagonal entry of Vᵀ Sigma_x V relative to its largest diagonal entry.
+    """
+    u, s, vt = torch.linalg.svd(sigma_yx, full_matrices=False)
+    keep = rank if rank is not None else int((s > s[0] * 1e-12).sum())
+    u, s, v = u[:, :keep], s[:keep], vt[:keep].mT
+    projected = v.mT @ sigma_x @ v
+    d = projected.diagonal()
+    off = (projected - torch.diag(d)).abs().max() / d.max()
+    return Modes(u, s, v, d, float(off))
+
+
+def mode_strength(t, s, d, a0, tau=1.0):
+    """Strength of one singular mode of a two-layer network after training for time `t`.
+
+    Solves tau da/dt = 2a(s - ad) from a(0) = a0: a sigmoid that starts at `a0` and settles at s/d.
+    `s` and `d` are the mode's input-output and input singular values; all arguments broadcast.
+
+    Neural Race Eq. 21 · Make Haste Slowly Eq. 7 · Early Linearization Eq. 7.
+    """
+    return (s / d) / (1 - (1 - s / (d * a0)) * torch.exp(-2 * s * torch.as_tensor(t) / tau))
+
+
+def mode_strength_discrete(steps: int, s, d, a0, step: float) -> Tensor:
+    """The same mode under gradient descent with a finite step, exactly: a ← a (1 + step (s - ad))².
+
+    Returns (steps + 1, ...): the strength before training and after each of `steps` steps of a balanced mode.
+    `step` is the learning rate on the mean loss, the counterpart of 1/tau.
+    """
+    a = torch.broadcast_tensors(torch.as_tensor(a0), torch.as_tensor(s))[0].clone()
+    path = [a]
+    for _ in range(steps):
+        a = a * (1 + step * (s - a * d)) ** 2
+        path.append(a)
+    return torch.stack(path)
+
+
+def discrete_rate(s, step: float):
+    """Growth rate per step of an emerging mode: ln(1 + step s) in place of step s, so big steps learn late.
+
+    Use `s → discrete_rate(s, step) / step` in `time_to_fraction` to predict where gradient descent really is.
+    """
+    return torch.log1p(torch.as_tensor(s) * step)
+
+
+def time_to_fraction(fraction, s, d, a0, tau=1.0):
+    """Time at which a mode reaches `fraction` of its final strength s/d (inverse of `mode_strength`).
+
+    Early Linearization Eq. 13: tau/(2s) · ln[f/(1-f) · (s/(d a0) - 1)].
+    """
+    fraction = torch.as_tensor(fraction)
+    return tau / (2 * s) * torch.log(fraction / (1 - fraction) * (s / (d * a0) - 1))
+
+
+def half_time(s, d, a0, tau=1.0):
+    """Time at which a mode reaches half of its final strength: tau/(2s) · ln(s/(d a0) - 1)."""
+    return time_to_fraction(0.5, s, d, a0, tau)
+
+
+def deep_mode_velocity(a, s, d, layers: int, tau=1.0):
+    """Right-hand side of a balanced mode spread over `layers` matrices: tau da/dt = N a^(2-2/N) (s - ad).
+
+    For two layers this is `mode_strength`'s equation; more layers stay at the start for longer and then move faster
+    (Saxe, McClelland and Ganguli 2014).
+    """
+    return layers * a ** (2 - 2 / layers) * (s - a * d) / tau
+
+
+def deep_mode_strength(t: Tensor, s: float, d: float, a0: float, layers: int, tau: float = 1.0) -> Tensor:
+    """Strength of a balanced mode of a network of `layers` ≥ 1 matrices at the times `t`, (times,).
+
+    Integrates `deep_mode_velocity` by inverting t(a) = ∫ da / velocity on a fine grid: exact to about 1e-5.
+    """
+    # Spacing the grid evenly in the logit of a d/s puts points where a moves slowly, at both ends of the sigmoid.
+    start = torch.logit(torch.tensor(a0 * d / s, dtype=torch.float64))
+    logit = torch.linspace(float(start), 18.0, 20001, dtype=torch.float64)
+    a = (s / d) * torch.sigmoid(logit)
+    slope = a * torch.sigmoid(-logit) / deep_mode_velocity(a, s, d, layers, tau)  # dt/dlogit
+    hit = torch.cat([torch.zeros(1, dtype=torch.float64), torch.cumulative_trapezoid(slope, logit)])
+    i = torch.searchsorted(hit, t.double()).clamp(1, len(hit) - 1)
+    share = ((t - hit[i - 1]) / (hit[i] - hit[i - 1])).clamp(0, 1)
+    return a[i - 1] + share * (a[i] - a[i - 1])
+
+
+def initial_strength(w1: Tensor, w2: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """The strength a0 from which each mode of a randomly initialised two-layer network grows: |W1 v + W2ᵀ u|²/4.
+
+    Around zero, W1 v + W2ᵀ u grows while W1 v - W2ᵀ u shrinks; only the growing half reaches the sigmoid. Its mean is
+    hidden · variance / 2. The diagonal of Uᵀ W2 W1 V is not this number and may even be negative.
+    w1 (..., hidden, features), w2 (..., outputs, hidden), u (outputs, modes), v (features, modes) -> (..., modes).
+    """
+    return (w1 @ v + w2.mT @ u).square().sum(-2) / 4
+
+
+def mode_overlap(w1: Tensor, w2: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """Diagonal of Uᵀ W2 W1 V: how strongly the network's map already contains each mode, (..., modes)."""
+    return torch.einsum("om,...oh,...hf,fm->...m", u, w2, w1, v)
+
+
+def loss_of_modes(a: Tensor, s: Tensor, d: Tensor, power: float) -> Tensor:
+    """Mean squared error, halved, of a map with mode strengths a (..., modes); power is the mean of |y|².
+
+    L = power/2 - Σ (s a - d a²/2): exact for decoupled modes.
+    """
+    return power / 2 - (s * a - d * a.square() / 2).sum(-1)
+
+
+def small_weights(shapes, std: float, seeds: int, seed: int = 0, dtype=torch.float64, device="cpu") -> list[Tensor]:
+    """Independent Gaussian matrices of the given (out, in) shapes, one ensemble member per seed: (seeds, out, in)."""
+    generator = torch.Generator().manual_seed(seed)
+    draw = [torch.randn(seeds, *shape, generator=generator, dtype=torch.float64) * std for shape in shapes]
+    return [w.to(device=device, dtype=dtype) for w in draw]
+
+
+def product(weights: list[Tensor]) -> Tensor:
+    """The linear map W_N … W_1 of a chain of matrices, (..., outputs, features)."""
+    total = weights[0]
+    for w in weights[1:]:
+        total = w @ total
+    return total
+
+
+def statistics_gradient(weights: list[Tensor], sigma_yx: Tensor, sigma_x: Tensor) -> list[Tensor]:
+    """Gradient of the mean loss for every matrix of a linear chain, from correlations alone (Neural Race Eqs 3-6).
+
+    The data enter only through Sigma_yx and Sigma_x, so a step costs the same for ten items or ten million.
+    """
+    before = [None]  # maps from the input up to each layer
+    for w in weights[:-1]:
+        before.append(w if before[-1] is None else w @ before[-1])
+    error = product(weights) @ sigma_x - sigma_yx  # (..., outputs, features)
+    gradients, after = [None] * len(weights), None
+    for i in range(len(weights) - 1, -1, -1):
+        back = error if after is None else after.mT @ error
+        gradients[i] = back if before[i] is None else back @ before[i].mT
+        after = weights[i] if after is None else after @ weights[i]
+    return gradients
+
+
+def statistics_loss(weights: list[Tensor], sigma_yx: Tensor, sigma_x: Tensor, power: float) -> Tensor:
+    """Mean squared error, halved, of a linear chain: power/2 - <W, Sigma_yx> + <W Sigma_x, W>/2; shape (...,)."""
+    w = product(weights)
+    return power / 2 - (w * sigma_yx).sum((-2, -1)) + ((w @ sigma_x) * w).sum((-2, -1)) / 2
+
+
+def train_on_statistics(
+    weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: int, every: int = 1, decomposition=None
+) -> Recording:
+    """Full-batch gradient descent of a linear chain on the mean loss, run on the correlations instead of the items.
+
+    Identical to training on the items themselves (tests hold it to 1e-10). Records `loss` (time, ...) and, when a
+    `Modes` decomposition is given, `strength` (time, ..., modes). The weights are updated in place.
+    """
+    sigma_yx, sigma_x = correlations(x, y)
+    power = float(y.square().sum() / y.shape[-1])
+
+    def observe(w):
+        seen = {"loss": statistics_loss(w, sigma_yx, sigma_x, power)}
+        if decomposition is not None:
+            seen["strength"] = torch.einsum("om,...of,fm->...m", decomposition.u, product(w), decomposition.v)
+        return seen
+
+    return descend(
+        weights, lambda w: statistics_gradient(w, sigma_yx, sigma_x), step=step, steps=steps, every=every, observe=observe
+    )

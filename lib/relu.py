@@ -1,0 +1,220 @@
+"""ReLU networks trained from small weights, whole ensembles at once.
+
+A network is a plain list of weight matrices, input to output, each of shape (..., units, inputs); the leading
+dimensions (seeds, margins, gains, ...) are the ensemble. Data are x (..., features, items) and y (..., outputs, items).
+The last layer is linear, all others go through `activation`. A bias is a constant input of size `bias` to a layer:
+where it is not zero, the layer's matrix carries one column more, so biases are weights like any other.
+
+Gradients are written by hand: for networks of this size most of autograd's time is bookkeeping. The plain autograd
+version lives in tests/test_relu.py, as the reference that these must equal.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from lib.descent import Recording, descend
+
+ACTIVATIONS = ("relu", "linear")
+
+
+def initial_weights(
+    widths: Sequence[int],
+    std: float | Sequence[float],
+    *,
+    ensemble: Sequence[int] = (),
+    bias: float | Sequence[float] = 0.0,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> list[Tensor]:
+    """Independent normal weights for layers of the given `widths` (features, hidden, ..., outputs).
+
+    Returns one matrix (*ensemble, widths[l + 1], widths[l]) per layer, with one more column where that layer's `bias`
+    is not zero (its starting values are drawn like all others). `std` is one number or one per layer.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    stds, biases = per_layer(std, len(widths) - 1), per_layer(bias, len(widths) - 1)
+    return [
+        (torch.randn(*ensemble, out, inp + (b != 0), generator=generator, dtype=dtype) * s).to(device)
+        for inp, out, s, b in zip(widths, widths[1:], stds, biases, strict=False)
+    ]
+
+
+def preactivations(
+    weights: Sequence[Tensor], x: Tensor, *, bias: float | Sequence[float] = 0.0, activation: str = "relu"
+) -> list[Tensor]:
+    """Input to every layer's nonlinearity, (..., units, items) each; the last entry is the network's output."""
+    _check(activation)
+    result, h = [], x
+    for w, b in zip(weights, per_layer(bias, len(weights)), strict=True):
+        result.append(w @ with_bias(h, b))
+        h = result[-1].relu() if activation == "relu" else result[-1]
+    return result
+
+
+def output(weights: Sequence[Tensor], x: Tensor, **kind) -> Tensor:
+    """What the network answers, (..., outputs, items)."""
+    return preactivations(weights, x, **kind)[-1]
+
+
+def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "sum", **kind) -> Tensor:
+    """Half the squared error, summed over outputs and summed or averaged over items: one number per network."""
+    error = 0.5 * (output(weights, x, **kind) - y).square().sum((-2, -1))
+    return error * _share(reduction, x)
+
+
+def gradient(
+    x: Tensor,
+    y: Tensor,
+    *,
+    bias: float | Sequence[float] = 0.0,
+    activation: str = "relu",
+    reduction: str = "sum",
+) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+    """The function weights -> [dL/dW of every layer], L as in `loss`; for `lib.descent.descend`.
+
+    Backpropagation by hand: the error at the output is carried back through each matrix and switched off where the
+    unit was off. With activation "linear" it is the gradient of a deep linear network (with the same biases).
+    """
+    _check(activation)
+    share = _share(reduction, x)
+
+    def gradients(weights: Sequence[Tensor]) -> list[Tensor]:
+        biases = per_layer(bias, len(weights))
+        inputs, gates, h = [], [], x
+        for w, b in zip(weights[:-1], biases, strict=False):
+            inputs.append(with_bias(h, b))
+            h = w @ inputs[-1]  # (..., units, items)
+            if activation == "relu":
+                gates.append(h > 0)
+                h = h.relu_()
+        inputs.append(with_bias(h, biases[-1]))
+        back = (weights[-1] @ inputs[-1]).sub_(y)  # (..., outputs, items)
+        if share != 1.0:
+            back.mul_(share)
+        result = [back @ inputs[-1].mT]
+        for layer in range(len(weights) - 1, 0, -1):
+            w = weights[layer] if biases[layer] == 0 else weights[layer][..., :-1]
+            back = w.mT @ back
+            if activation == "relu":
+                back.mul_(gates[layer - 1])
+            result.append(back @ inputs[layer - 1].mT)
+        return result[::-1]
+
+    return gradients
+
+
+def train(
+    weights: list[Tensor],
+    x: Tensor,
+    y: Tensor,
+    *,
+    step: float,
+    steps: int,
+    every: int = 1,
+    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+    reduction: str = "sum",
+    label: str = "ReLU networks",
+    **kind,
+) -> Recording:
+    """Full-batch gradient descent in place; records "loss" (times, *ensemble) and whatever `observe` returns."""
+
+    def watch(w: list[Tensor]) -> dict[str, Tensor]:
+        seen = {"loss": loss(w, x, y, reduction=reduction, **kind)}
+        return seen | observe(w) if observe else seen
+
+    slope = gradient(x, y, reduction=reduction, **kind)
+    return descend(weights, slope, step=step, steps=steps, every=every, observe=watch, label=label)
+
+
+def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
+    """(basis, coordinates): an orthonormal basis (outputs, rank) of y's columns and y in it, (rank, items).
+
+    A rotation of the outputs leaves a squared loss as it is, and outputs that are always zero after the rotation carry
+    nothing but the decay of their tiny initial readout: training on `coordinates` is training on y, only cheaper.
+    """
+    u, s, _ = torch.linalg.svd(y, full_matrices=False)
+    basis = u[:, s > s[0] * 1e-10]
+    return basis, basis.T @ y
+
+
+# --- what single units do -------------------------------------------------------------------------------------------
+
+
+def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind) -> Tensor:
+    """Which items switch which units on: (..., units, items), boolean. Make Haste Slowly's step(h)."""
+    return preactivations(weights, x, **kind)[layer] > 0
+
+
+def unit_weight(weights: Sequence[Tensor], layer: int = 0) -> Tensor:
+    """How much a hidden unit matters: |incoming weights| |outgoing weights|, (..., units)."""
+    return weights[layer].norm(dim=-1) * weights[layer + 1][..., : weights[layer].shape[-2]].norm(dim=-2)
+
+
+def unit_states(on: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
+    """Shares of units that are on for every item, off for every item, or gating (on for some); they add to one.
+
+    `on` is what `gates` returns; `weight` (..., units) counts units by what they contribute instead of by number.
+    """
+    weight = torch.ones(on.shape[:-1], dtype=torch.float64) if weight is None else weight
+    share = weight / weight.sum(-1, keepdim=True)
+    always, never = on.all(-1), ~on.any(-1)
+    return {
+        "on": (share * always).sum(-1),
+        "off": (share * never).sum(-1),
+        "gating": (share * ~(always | never)).sum(-1),
+    }
+
+
+def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0, rows: int = 20_000) -> tuple[Tensor, Tensor]:
+    """Algorithm 1 of Make Haste Slowly: k-means on the binary gating patterns of many units, runs and moments.
+
+    `samples` (units, items) are the stacked patterns; units that are on for no item gate nothing and are left out, and
+    at most `rows` of the rest are clustered (drawn at random). Returns the centroids (clusters, items), the largest
+    cluster first, and each cluster's share of the rows.
+    """
+    from sklearn.cluster import KMeans  # slow to import, and needed only here
+
+    generator = torch.Generator().manual_seed(seed)
+    alive = samples[samples.any(-1)].double()
+    alive = alive[torch.randperm(len(alive), generator=generator)[:rows]]
+    # Equal patterns are one point with a weight: thousands of units share a few hundred patterns.
+    points, counts = alive.unique(dim=0, return_counts=True)
+    fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.numpy(), sample_weight=counts.numpy())
+    size = torch.zeros(clusters).index_add(0, torch.as_tensor(fit.labels_).long(), counts.float())
+    order = size.argsort(descending=True, stable=True)
+    return torch.as_tensor(fit.cluster_centers_)[order], size[order] / size.sum()
+
+
+# --- helpers --------------------------------------------------------------------------------------------------------
+
+
+def with_bias(h: Tensor, bias: float) -> Tensor:
+    """`h` (..., units, items) with a constant row of size `bias` below it; `h` itself where the bias is zero."""
+    if bias == 0:
+        return h
+    return torch.cat([h, h.new_full((*h.shape[:-2], 1, h.shape[-1]), bias)], -2)
+
+
+def per_layer(value: float | Sequence[float], layers: int) -> list[float]:
+    """One number for every layer, from one number or from a sequence of the right length."""
+    values = [value] * layers if isinstance(value, int | float) else list(value)
+    if len(values) != layers:
+        raise ValueError(f"{layers} layers, but {len(values)} values: {values}")
+    if not all(math.isfinite(v) for v in values):
+        raise ValueError(f"not finite: {values}")
+    return values
+
+
+def _share(reduction: str, x: Tensor) -> float:
+    if reduction not in ("sum", "mean"):
+        raise ValueError(f'reduction is "sum" or "mean", not {reduction!r}')
+    return 1.0 if reduction == "sum" else 1.0 / x.shape[-1]
+
+
+def _check(activation: str) -> None:
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation is one of {ACTIVATIONS}, not {activation!r}")
