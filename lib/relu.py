@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lib.descent import Recording, descend
 
-ACTIVATIONS = ("relu", "linear")
+ACTIVATIONS = ("relu", "linear", "gated")
 
 
 def initial_weights(
@@ -44,14 +44,28 @@ def initial_weights(
 
 
 def preactivations(
-    weights: Sequence[Tensor], x: Tensor, *, bias: float | Sequence[float] = 0.0, activation: str = "relu"
+    weights: Sequence[Tensor],
+    x: Tensor,
+    *,
+    bias: float | Sequence[float] = 0.0,
+    activation: str = "relu",
+    fixed: Sequence[Tensor | None] | None = None,
 ) -> list[Tensor]:
-    """Input to every layer's nonlinearity, (..., units, items) each; the last entry is the network's output."""
-    _check(activation)
+    """Input to every layer's nonlinearity, (..., units, items) each; the last entry is the network's output.
+
+    activation "gated" multiplies hidden layer l by the given gates fixed[l] (..., units, items), whatever its input:
+    a gated deep linear network with one pathway per pattern of gates. None stands for a layer that is always on.
+    """
+    _check(activation, fixed)
     result, h = [], x
-    for w, b in zip(weights, per_layer(bias, len(weights)), strict=True):
-        result.append(w @ with_bias(h, b))
-        h = result[-1].relu() if activation == "relu" else result[-1]
+    for layer, (w, b) in enumerate(zip(weights, per_layer(bias, len(weights)), strict=True)):
+        h = w @ with_bias(h, b)
+        result.append(h)
+        if layer < len(weights) - 1:
+            if activation == "relu":
+                h = h.relu()
+            elif fixed and fixed[layer] is not None:
+                h = h * fixed[layer]
     return result
 
 
@@ -72,25 +86,27 @@ def gradient(
     *,
     bias: float | Sequence[float] = 0.0,
     activation: str = "relu",
+    fixed: Sequence[Tensor | None] | None = None,
     reduction: str = "sum",
 ) -> Callable[[Sequence[Tensor]], list[Tensor]]:
     """The function weights -> [dL/dW of every layer], L as in `loss`; for `lib.descent.descend`.
 
     Backpropagation by hand: the error at the output is carried back through each matrix and switched off where the
-    unit was off. With activation "linear" it is the gradient of a deep linear network (with the same biases).
+    unit was off. With activation "linear" it is the gradient of a deep linear network, and with activation "gated" that
+    of a gated one (see `preactivations`).
     """
-    _check(activation)
+    _check(activation, fixed)
     share = _share(reduction, x)
 
     def gradients(weights: Sequence[Tensor]) -> list[Tensor]:
         biases = per_layer(bias, len(weights))
-        inputs, gates, h = [], [], x
-        for w, b in zip(weights[:-1], biases, strict=False):
+        inputs, open_gates, h = [], [], x
+        for layer, (w, b) in enumerate(zip(weights[:-1], biases, strict=False)):
             inputs.append(with_bias(h, b))
             h = w @ inputs[-1]  # (..., units, items)
-            if activation == "relu":
-                gates.append(h > 0)
-                h = h.relu_()
+            open_gates.append(h > 0 if activation == "relu" else fixed[layer] if fixed else None)
+            if open_gates[-1] is not None:
+                h = h.mul_(open_gates[-1])
         inputs.append(with_bias(h, biases[-1]))
         back = (weights[-1] @ inputs[-1]).sub_(y)  # (..., outputs, items)
         if share != 1.0:
@@ -99,8 +115,8 @@ def gradient(
         for layer in range(len(weights) - 1, 0, -1):
             w = weights[layer] if biases[layer] == 0 else weights[layer][..., :-1]
             back = w.mT @ back
-            if activation == "relu":
-                back.mul_(gates[layer - 1])
+            if open_gates[layer - 1] is not None:
+                back.mul_(open_gates[layer - 1])
             result.append(back @ inputs[layer - 1].mT)
         return result[::-1]
 
@@ -215,6 +231,8 @@ def _share(reduction: str, x: Tensor) -> float:
     return 1.0 if reduction == "sum" else 1.0 / x.shape[-1]
 
 
-def _check(activation: str) -> None:
+def _check(activation: str, fixed: Sequence[Tensor | None] | None) -> None:
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation is one of {ACTIVATIONS}, not {activation!r}")
+    if (activation == "gated") != (fixed is not None):
+        raise ValueError('fixed gates and activation "gated" belong together')
