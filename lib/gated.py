@@ -153,7 +153,7 @@ class Data:
         like = next(iter(self.x.values()))
         self.gates = {name: torch.as_tensor(gate).to(like) for name, gate in self.gates.items()}
         if self.probability is None:
-            self.probability = torch.full((like.shape[-1],), 1 / like.shape[-1]).to(like)
+            self.probability = torch.full((like.shape[-1],), 1 / like.shape[-1], dtype=like.dtype, device=like.device)
         else:
             self.probability = torch.as_tensor(self.probability).to(like)
 

@@ -77,6 +77,11 @@ def test_statistics_know_the_loss_and_flow_keeps_the_balance(seed):
         assert (gated.loss(network, end, data) <= exact + 1e-12).all()
 
 
+def test_examples_are_equally_likely_unless_told():
+    data = gated.Data({"x": torch.ones(1, 3).double()}, {"y": torch.ones(1, 3).double()})
+    assert (data.probability == 1 / 3).all()  # in double precision: a third rounded to single would show
+
+
 def test_outputs_that_are_off_are_not_asked():
     network = gated.Network({"x": 2, "h": 3, "a": 1, "b": 1}, [("x", "h"), ("h", "a"), ("h", "b")])
     one = torch.ones(2, 1, dtype=torch.float64)
@@ -88,7 +93,8 @@ def test_outputs_that_are_off_are_not_asked():
 def test_balance_drift_of_descent_shrinks_with_the_step():
     network = gated.Network({"x": 3, "h": 4, "k": 4, "y": 2}, [("x", "h"), ("h", "k"), ("k", "y"), ("h", "y")])
     generator = torch.Generator().manual_seed(1)
-    data = gated.Data({"x": torch.randn(3, 8, generator=generator).double()}, {"y": torch.randn(2, 8, generator=generator).double()})
+    x, y = torch.randn(5, 8, generator=generator, dtype=torch.float64).split((3, 2))
+    data = gated.Data({"x": x}, {"y": y})
     drifts = []
     for step in (0.02, 0.01):
         start = gated.initial_weights(network, 0.5, seed=2)
