@@ -73,3 +73,66 @@ def contexts(structures: tuple[str, ...] = ("tree", "ring", "cross"), items: int
     x = torch.cat([torch.eye(items).repeat(1, n), torch.kron(torch.eye(n), torch.ones(1, items))]).double()
     own = torch.block_diag(*[STRUCTURES[name](items) for name in structures])
     return x, torch.cat([tree(items).repeat(1, n), own])
+
+
+def modulo_sums(modulus: int, numbers: int = 16, dims: int = 2) -> tuple[Tensor, Tensor]:
+    """All vectors of `dims` integers below `numbers`, labelled by whether their sum modulo `modulus` is in the lower half.
+
+    x (dims, numbers^dims) is scaled to [-1, 1]; y (1, items) is 0 or 1. The smaller the modulus, the finer the stripes.
+    Neural Redshift Section 4.1, with the formula for the label put right: 1((sum mod M) < M/2).
+    """
+    integers = torch.cartesian_prod(*[torch.arange(numbers)] * dims).reshape(-1, dims).T
+    y = (integers.sum(0, keepdim=True) % modulus < modulus / 2).double()
+    return integers.double() * (2 / (numbers - 1)) - 1, y
+
+
+def waves(m: int = 64, cycles: tuple[float, float] = (3.0, 6.0)) -> tuple[Tensor, Tensor]:
+    """Two orthogonal sine waves added up, and where the sum has its local extrema: an image (m, m) in [0, 1] and a mask (m, m).
+
+    Neural Redshift Appendix E, Fig. 12: one wave has twice the frequency of the other, and only the extrema are used for training.
+    """
+    x = torch.linspace(-1, 1, m, dtype=torch.float64)
+    first, second = (torch.sin(torch.pi * c * x) for c in cycles)
+    image = (first[:, None] + second + 2) / 4
+    inside = torch.zeros(m, m, dtype=torch.bool)
+    inside[1:-1, 1:-1] = True
+    highest, lowest = (s * torch.nn.functional.max_pool2d((s * image)[None], 3, 1, 1)[0] for s in (1, -1))
+    return image, inside & ((image == highest) | (image == lowest))
+
+
+def coloured_digits(
+    images: Tensor, labels: Tensor, informative: str = "both", noise: float = 0.0, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Images (items, height, width) of ten digits beside a column of pixels of one grey, the "colour"; y is digit / 9.
+
+    `informative`: "both" gives training data, in which the colour equals the label except for a share `noise` that gets a random colour;
+    "digit" permutes the colours, "colour" permutes the images, so that only the other one tells the label: the two test sets.
+    x (height · (width + 1), items) in [-1, 1], y (1, items). Neural Redshift Section 4.2 and Appendix D.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    items, height, _ = images.shape
+    y = labels.double() / 9
+    colour = y.clone()
+    if informative == "both":
+        replaced = torch.rand(items, generator=generator) < noise
+        colour = torch.where(replaced, torch.rand(items, generator=generator, dtype=torch.float64), colour)
+    elif informative == "digit":
+        colour = colour[torch.randperm(items, generator=generator)]
+    elif informative == "colour":
+        images = images[torch.randperm(items, generator=generator)]
+    else:
+        raise ValueError(f"informative is 'both', 'digit' or 'colour', not {informative!r}")
+    column = colour[:, None, None].expand(items, height, 1)
+    x = torch.cat([images.double(), column], 2).reshape(items, -1)
+    return (2 * x - 1).T, y[None]
+
+
+def routing_items(heights: tuple[float, float, float] = (6.0, 4.0, 3.0)) -> tuple[Tensor, Tensor]:
+    """The four items of the routing task: one-hot inputs, and a tree whose three levels have their own heights.
+
+    y is (7, 4): one property that all items have, two that halves of them share, four of their own.
+    Neural Race, Fig. 4c (the heights are those of the authors' released code).
+    """
+    everything, half, own = heights
+    level = torch.tensor([everything, half, half, own, own, own, own], dtype=torch.float64)
+    return torch.eye(4, dtype=torch.float64), level[:, None] * tree(4)
