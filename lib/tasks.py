@@ -76,7 +76,7 @@ def contexts(structures: tuple[str, ...] = ("tree", "ring", "cross"), items: int
 
 
 def modulo_sums(modulus: int, numbers: int = 16, dims: int = 2) -> tuple[Tensor, Tensor]:
-    """All vectors of `dims` integers below `numbers`, labelled by whether their sum modulo `modulus` is in the lower half.
+    """All vectors of `dims` integers below `numbers`, labelled 1 if their sum modulo `modulus` is in the lower half.
 
     x (dims, numbers^dims) is scaled to [-1, 1]; y (1, items) is 0 or 1. The smaller the modulus, the finer the stripes.
     Neural Redshift Section 4.1, with the formula for the label put right: 1((sum mod M) < M/2).
@@ -87,9 +87,10 @@ def modulo_sums(modulus: int, numbers: int = 16, dims: int = 2) -> tuple[Tensor,
 
 
 def waves(m: int = 64, cycles: tuple[float, float] = (3.0, 6.0)) -> tuple[Tensor, Tensor]:
-    """Two orthogonal sine waves added up, and where the sum has its local extrema: an image (m, m) in [0, 1] and a mask (m, m).
+    """Two orthogonal sine waves added up, and where the sum has its local extrema: image (m, m) in [0, 1], mask (m, m).
 
-    Neural Redshift Appendix E, Fig. 12: one wave has twice the frequency of the other, and only the extrema are used for training.
+    One wave has twice the frequency of the other, and only the extrema are used for training.
+    Neural Redshift Appendix E and Fig. 12; the frequencies are ours.
     """
     x = torch.linspace(-1, 1, m, dtype=torch.float64)
     first, second = (torch.sin(torch.pi * c * x) for c in cycles)
@@ -105,9 +106,10 @@ def coloured_digits(
 ) -> tuple[Tensor, Tensor]:
     """Images (items, height, width) of ten digits beside a column of pixels of one grey, the "colour"; y is digit / 9.
 
-    `informative`: "both" gives training data, in which the colour equals the label except for a share `noise` that gets a random colour;
-    "digit" permutes the colours, "colour" permutes the images, so that only the other one tells the label: the two test sets.
-    x (height · (width + 1), items) in [-1, 1], y (1, items). Neural Redshift Section 4.2 and Appendix D.
+    `informative`: "both" gives training data, in which the colour equals the label except for a share `noise` of the
+    items, which get a random colour; "digit" permutes the colours and "colour" the images, so that only the one named
+    tells the label: the two test sets. x (height · (width + 1), items) in [-1, 1], y (1, items).
+    Neural Redshift Section 4.2 and Appendix D.
     """
     generator = torch.Generator().manual_seed(seed)
     items, height, _ = images.shape
