@@ -40,6 +40,9 @@ def modes(sigma_yx: Tensor, sigma_x: Tensor, rank: int | None = None) -> Modes:
     u, s, vt = torch.linalg.svd(sigma_yx, full_matrices=False)
     keep = rank if rank is not None else int((s > s[0] * 1e-12).sum())
     u, s, v = u[:, :keep], s[:keep], vt[:keep].mT
+    # A mode's sign is free; let its output direction point up, so that pictures and runs on other machines agree.
+    sign = u.sum(0).sign() + (u.sum(0) == 0)
+    u, v = u * sign, v * sign
     projected = v.mT @ sigma_x @ v
     d = projected.diagonal()
     off = (projected - torch.diag(d)).abs().max() / d.max()

@@ -1,0 +1,179 @@
+"""The commands behind `python -m lib`: build the book, test it, run a page, list pages and data."""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+from lib import environment, pages
+
+ROOT = environment.ROOT
+OUTPUT = ROOT / "_build" / "html"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lib", description="Racing to Simplicity: build, rerun and test the book.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    commands.add_parser("setup", help="set up the environment and stop").set_defaults(action=lambda _: 0)
+
+    book = commands.add_parser("book", help="re-execute stale pages and render the book")
+    book.set_defaults(action=build_book)
+
+    test = commands.add_parser("test", help="run the whole suite, or the part that pytest's arguments name")
+    test.add_argument("pytest", nargs=argparse.REMAINDER, help="arguments for pytest")
+    test.set_defaults(action=run_tests)
+
+    execute = commands.add_parser("execute", help="re-execute stale pages (or the named ones)")
+    execute.add_argument("page", nargs="*")
+    execute.add_argument("--force", action="store_true", help="also when they are not stale")
+    execute.set_defaults(action=execute_pages)
+
+    inner = commands.add_parser("_execute")
+    inner.add_argument("page")
+    inner.set_defaults(action=lambda options: pages.execute_and_report(options.page))
+
+    run = commands.add_parser("run", help="run one page with other parameters, through papermill, into _runs/")
+    run.add_argument("page")
+    run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE")
+    run.add_argument("--preset", default="laptop", help="smoke, laptop (default) or paper")
+    run.add_argument("--device", default="cpu", help="auto, cpu (default) or cuda")
+    run.set_defaults(action=run_page)
+
+    listing = commands.add_parser("pages", help="list the pages, their parameters and whether they are fresh")
+    listing.set_defaults(action=list_pages)
+
+    data = commands.add_parser("data", help="list the data sets: bundled, cached or missing")
+    data.add_argument("rest", nargs=argparse.REMAINDER)
+    data.set_defaults(action=list_data)
+
+    options = parser.parse_args(arguments)
+    return options.action(options)
+
+
+def complain(error: Exception) -> int:
+    print(error, file=sys.stderr)
+    return 2
+
+
+def build_book(options) -> int:
+    start = time.perf_counter()
+    print("pages:", flush=True)
+    failures = pages.bring_up_to_date(pages.every())
+    for failure in failures:
+        print(f"\n{failure}", file=sys.stderr)
+    if failures:
+        return 1
+    code = render()
+    if code == 0:
+        print(f"\nThe book is at {OUTPUT / 'index.html'} ({time.perf_counter() - start:.0f} s).")
+    return code
+
+
+def render() -> int:
+    """Render with warnings as errors."""
+    command = ["jupyter-book", "build", str(ROOT), "--path-output", str(ROOT), "-W", "--keep-going"]
+    executable = os.path.join(os.path.dirname(sys.executable), command[0])
+    env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
+    print("rendering …", flush=True)
+    done = subprocess.run(
+        [executable, *command[1:]], cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    if done.returncode:
+        lines = [pages.plain_text(line) for line in done.stdout.splitlines()]
+        wrong = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "Error", "rror:"))]
+        print("\n".join(wrong or lines[-20:]), file=sys.stderr)
+        print("The book did not render; warnings count as errors.", file=sys.stderr)
+    return done.returncode
+
+
+def run_tests(options) -> int:
+    """pytest over tests/ and, through nbval, over every page; the last line is 'N passed, N failed'."""
+    import pytest
+
+    class Count:
+        passed = failed = skipped = 0
+
+        def pytest_runtest_logreport(self, report):
+            if report.skipped:
+                self.skipped += 1
+            elif report.failed:
+                self.failed += 1
+            elif report.when == "call":
+                self.passed += 1
+
+        def pytest_collectreport(self, report):
+            self.failed += report.failed
+
+    if environment.ensure_browser() is None:
+        print(f"The browser tests cannot run. {environment.NO_BROWSER}", flush=True)
+    os.chdir(ROOT)
+    os.environ.update(pages.kernel_environment(ROOT))
+    count = Count()
+    given = [argument for argument in options.pytest if argument != "--"]
+    everything = ["tests", "book", "--nbval-lax", "--nbval-current-env", "-n", str(os.cpu_count() or 1), "--dist", "loadfile"]
+    code = pytest.main(given or everything, plugins=[count])
+    skipped = f", {count.skipped} skipped" if count.skipped else ""
+    print(f"{count.passed} passed, {count.failed or int(code not in (0, 1))} failed{skipped}")
+    return int(code)
+
+
+def execute_pages(options) -> int:
+    try:
+        chosen = [pages.find(name) for name in options.page] or pages.every()
+    except pages.PageError as error:
+        return complain(error)
+    failures = pages.bring_up_to_date(chosen, force=options.force)
+    for failure in failures:
+        print(f"\n{failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def run_page(options) -> int:
+    from lib import parameters, runs
+
+    try:
+        page = pages.find(options.page)
+        given = dict(split(text) for text in options.parameter)
+        settings = runs.settle(page, given, options.preset, options.device)
+    except (pages.PageError, parameters.ParameterError, runs.RunError) as error:
+        return complain(error)
+    print(f"{page.name}: " + ", ".join(f"{name}={value}" for name, value in settings.items()), flush=True)
+    row = runs.run(page, settings)
+    for record in row["results"].values():
+        print(f"  {record['verdict']:<18} {record['id']}")
+    print(f"{row['status']} in {row['seconds']:.1f} s: _runs/{page.name}/{row['run']}.ipynb and .json")
+    if row["status"] == "failed":
+        print(row["error"], file=sys.stderr)
+        return 1
+    return 0
+
+
+def split(text: str) -> tuple[str, str]:
+    from lib.parameters import ParameterError
+
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise ParameterError(f"write a parameter as NAME=VALUE, not '{text}'")
+    return name, value
+
+
+def list_pages(options) -> int:
+    from lib import parameters
+
+    known = pages.seconds()
+    for page in pages.every():
+        reasons = pages.stale(page)
+        state = f"stale: {reasons[0]}" if reasons else "fresh"
+        took = f"{known[page.name]:.1f} s" if page.name in known else "–"
+        print(f"{page.name}  ({took}, {state})")
+        for p in parameters.of_page(page.markdown).values():
+            print(f"    {p.name}: {p.type} = {p.default!r}  {p.help}")
+    return 0
+
+
+def list_data(options) -> int:
+    from lib import datasets
+
+    return datasets.main(options.rest)

@@ -1,0 +1,290 @@
+"""The book's Sphinx extension: boxes and tables that are made from claims, parameters and executed notebooks.
+
+Nothing here holds a number of its own: every table is read from `claims.yml`, from the notebooks' recorded verdicts, from
+the pages' parameter cells and from `book/seconds.json` while the book is rendered, so none of them can go stale.
+"""
+
+import base64
+import html
+from collections import Counter
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+from lib import claims, pages, parameters, runs
+
+MARKS = {"reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "recorded": "●", "open": "○"}
+# Reading order of the book's parts; others follow in alphabetical order.
+PARTS = ("deep_linear", "neural_race", "make_haste_slowly", "early_linearization", "neural_redshift", "bias_learning")
+
+
+def parts(book: Path) -> list[str]:
+    there = claims.papers(book)
+    return [part for part in PARTS if part in there] + [part for part in there if part not in PARTS]
+
+
+def verdict_of(claim: claims.Claim, measured: dict) -> str:
+    """What the executed page found; declared verdicts stand in only where nothing is executed."""
+    return measured.get(claim.id, {}).get("verdict", claim.verdict if claim.verdict == "recorded" else "open")
+
+
+def badge(verdict: str) -> str:
+    return f"[{MARKS[verdict]} {verdict}]{{.verdict .{verdict.replace(' ', '-')}}}"
+
+
+def plural(count: int, word: str, words: str = "") -> str:
+    return f"{count} {word if count == 1 else words or word + 's'}"
+
+
+class Generated(SphinxDirective):
+    """A directive that writes MyST text and has it parsed in place."""
+
+    @property
+    def root(self) -> Path:
+        return Path(self.env.srcdir)
+
+    @property
+    def book(self) -> Path:
+        return self.root / "book"
+
+    @property
+    def page(self) -> pages.Page:
+        return pages.Page(self.env.docname.removeprefix("book/"), self.root)
+
+    def depends_on_results(self) -> None:
+        """Read this document again whenever a claim, a notebook or a measured time changes."""
+        for pattern in ("*/claims.yml", "*/*.ipynb", pages.SECONDS, "presets.yml"):
+            for path in self.book.glob(pattern):
+                self.env.note_dependency(str(path))
+
+    def parse(self, text: str) -> list[nodes.Node]:
+        container = nodes.Element()
+        self.state.nested_parse(StringList(text.splitlines(), source=self.env.docname), self.content_offset, container)
+        return container.children
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        return self.parse(self.text())
+
+    def link(self, page: str) -> str:
+        return self.env.app.builder.get_relative_uri(self.env.docname, f"book/{page}")
+
+
+class Glance(Generated):
+    """The box that opens a page: paper, figures, claims, seconds, downloads."""
+
+    option_spec = {"paper": directives.unchanged_required, "remakes": directives.unchanged}
+
+    def text(self) -> str:
+        mine = claims.of_page(self.page.name, self.book)
+        errata = {claim.erratum for claim in mine.values() if claim.erratum}
+        facts = [f"**Paper** {self.options['paper']}"]
+        if "remakes" in self.options:
+            facts.append(f"**Remakes** {self.options['remakes']}")
+        checks = plural(sum(not claim.erratum for claim in mine.values()), "claim")
+        facts.append(f"**Checks** {checks}" + (f", {plural(len(errata), 'erratum', 'errata')}" if errata else ""))
+        taken = pages.seconds(self.root).get(self.page.name)
+        if taken is not None:
+            facts.append(f"**Runs in** {taken:.0f} s on a laptop" if taken >= 1 else "**Runs in** under a second")
+        name = self.page.markdown.name
+        files = f"{{download}}`notebook <{self.page.notebook.name}>`, {{download}}`MyST source <{name}>`"
+        return f"````{{admonition}} At a glance\n:class: at-a-glance\n{' · '.join(facts)} · **Download** {files}\n````"
+
+
+class ClaimList(Generated):
+    """The page's claims, numbered, each with its verdict."""
+
+    def text(self) -> str:
+        measured = claims.measured_in(self.page.name, self.book)
+        lines = []
+        for claim in claims.of_page(self.page.name, self.book).values():
+            kind = {"printed": "*As printed:* ", "corrected": "*Corrected:* ", "beyond": "*Beyond the paper:* "}.get(
+                claim.kind, ""
+            )
+            lines.append(f"1. {kind}{claim.claim} ({claim.where}) {badge(verdict_of(claim, measured))}")
+        return "\n".join(lines) or "This page checks no claim."
+
+
+class ParameterTable(Generated):
+    """The page's parameters: type, the book's value, the paper's value, meaning."""
+
+    def text(self) -> str:
+        known = parameters.of_page(self.page.markdown)
+        try:
+            paper = runs.preset(self.page, "paper")
+        except runs.RunError:
+            paper = {}
+        rows = ["| parameter | book | paper | meaning |", "|---|---|---|---|"]
+        for p in known.values():
+            big = f"`{paper[p.name]!r}`" if p.name in paper else "same"
+            rows.append(f"| `{p.name}` | `{p.default!r}` | {big} | {p.help} |")
+        return "\n".join(rows)
+
+
+class Scoreboard(Generated):
+    """All claims with verdicts, of the whole book or of the named part."""
+
+    optional_arguments = 1
+
+    def text(self) -> str:
+        chosen = [self.arguments[0]] if self.arguments else parts(self.book)
+        blocks = []
+        for part in chosen:
+            entries = claims.load(part, self.book).values()
+            measured = {page: claims.measured_in(page, self.book) for page in {claim.page for claim in entries}}
+            rows = ["| claim | where | paper | ours | verdict |", "|---|---|---|---|---|"]
+            for claim in entries:
+                record = measured[claim.page].get(claim.id)
+                ours = claim.show(record["measured"]) if record else "–"
+                words = f"[{claim.claim}](/book/{claim.page}.ipynb)" + (f" *{claim.note}*" if claim.note else "")
+                cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]))]
+                rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+            name, cite = claims.title(part, self.book)
+            heading = f"{name} {{cite}}`{cite}`" if cite else name
+            table = "````{div} scoreboard\n" + "\n".join(rows) + "\n````"
+            blocks.append(table if self.arguments else f"**{heading}**\n\n{table}")
+        return "\n\n".join(blocks)
+
+
+class ScoreLine(Generated):
+    """The scoreboard in one glance: one square per claim, part by part, each a link to its page."""
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        lines, total = [], Counter()
+        for part in parts(self.book):
+            squares = []
+            for claim in claims.load(part, self.book).values():
+                verdict = verdict_of(claim, claims.measured_in(claim.page, self.book))
+                total[verdict] += 1
+                words = html.escape(f"{verdict}: {claim.claim}")
+                style = verdict.replace(" ", "-")
+                squares.append(
+                    f'<a class="square {style}" href="{self.link(claim.page)}" title="{words}" aria-label="{words}"></a>'
+                )
+            name = html.escape(claims.title(part, self.book)[0])
+            lines.append(f'<div class="score-row"><span class="score-name">{name}</span><span>{"".join(squares)}</span></div>')
+        legend = " ".join(
+            f'<span class="key"><span class="square {verdict.replace(" ", "-")}"></span> {total[verdict]} {verdict}</span>'
+            for verdict in MARKS
+            if total[verdict]
+        )
+        body = f'<div class="scoreline">{"".join(lines)}<div class="score-legend">{legend}</div></div>'
+        return [nodes.raw("", body, format="html")]
+
+
+class Errata(Generated):
+    """Every slip of a paper: the printed form and how it fails, the corrected form and how it holds."""
+
+    def text(self) -> str:
+        blocks = []
+        for part in parts(self.book):
+            groups: dict[str, list[claims.Claim]] = {}
+            for claim in claims.load(part, self.book).values():
+                if claim.erratum:
+                    groups.setdefault(claim.erratum, []).append(claim)
+            if not groups:
+                continue
+            name, cite = claims.title(part, self.book)
+            blocks.append(f"## {name}" + (f" {{cite}}`{cite}`" if cite else ""))
+            for group in groups.values():
+                for claim in sorted(group, key=lambda claim: claim.kind != "printed"):
+                    record = claims.measured_in(claim.page, self.book).get(claim.id)
+                    ours = claim.show(record["measured"]) if record else "–"
+                    mark = badge(verdict_of(claim, {claim.id: record} if record else {}))
+                    head = f"**{claim.where}, {claim.kind}.** " if claim.kind == "printed" else "**Corrected.** "
+                    note = f" {claim.note}" if claim.note else ""
+                    line = f"{head}{claim.claim} Measured: {ours} (expected {claim.expect}). {mark}{note}"
+                    blocks.append(line + (f" [Proof](/book/{claim.page}.ipynb)" if claim.kind == "corrected" else ""))
+                blocks.append("---")
+            blocks.pop()
+        return "\n\n".join(blocks) or "No errata yet."
+
+
+class ExecutionStatus(Generated):
+    """What was executed: cells, claims, seconds, size, and whether the outputs still hold."""
+
+    def text(self) -> str:
+        rows = ["| page | code cells | claims | laptop seconds | notebook | outputs |", "|---|--:|--:|--:|--:|---|"]
+        taken = pages.seconds(self.root)
+        for page in pages.every(self.root):
+            notebook = pages.stored(page)
+            if notebook is None:
+                continue
+            state = "stale" if pages.stale(page) else "fresh"
+            size = page.notebook.stat().st_size / 1000
+            found = len(claims.records(notebook))
+            link = f"[{page.name}](/book/{page.name}.ipynb)"
+            rows.append(
+                f"| {link} | {len(pages.code(notebook))} | {found} | {taken.get(page.name, 0):.1f} | {size:.0f} kB | {state} |"
+            )
+        return "\n".join(rows)
+
+
+def extract_figures(app) -> None:
+    """Write every named figure of the notebooks to _build/figures, where the front page's cards find their pictures."""
+    folder = Path(app.srcdir) / "_build" / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    for page in pages.every(Path(app.srcdir)):
+        for cell in (pages.stored(page) or {"cells": []})["cells"]:
+            name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+            for output in cell.get("outputs", []) if name else []:
+                if "image/png" in output.get("data", {}):
+                    picture = base64.b64decode(output["data"]["image/png"])
+                    path = folder / f"{name}.png"
+                    if not path.exists() or path.read_bytes() != picture:
+                        path.write_bytes(picture)
+
+
+def configure(app, config) -> None:
+    """Render notebooks instead of their MyST twins; show launch buttons only when the repository has an address."""
+    twins = [page.markdown.relative_to(app.srcdir).as_posix() for page in pages.every(Path(app.srcdir))]
+    config.exclude_patterns = [*config.exclude_patterns, *twins]
+    options = dict(config.html_theme_options)
+    address = options.get("repository_url")
+    known = bool(address) and "jupyter-book/jupyter-book" not in address and "executablebooks" not in address
+    options["use_repository_button"] = options["use_issues_button"] = known
+    options["launch_buttons"] = (
+        {
+            "colab_url": "https://colab.research.google.com",
+            "binderhub_url": "https://mybinder.org",
+            "notebook_interface": "jupyterlab",
+        }
+        if known
+        else {}
+    )
+    config.html_theme_options = options
+
+
+def setup(app) -> dict:
+    for name, directive in {
+        "glance": Glance,
+        "claims": ClaimList,
+        "parameters": ParameterTable,
+        "scoreboard": Scoreboard,
+        "scoreline": ScoreLine,
+        "errata": Errata,
+        "execution-status": ExecutionStatus,
+    }.items():
+        app.add_directive(name, directive)
+    app.connect("config-inited", configure)
+    app.connect("builder-inited", extract_figures)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def score(book: Path) -> Counter:
+    """How many claims of the book have which verdict, from the executed notebooks."""
+    total: Counter = Counter()
+    for part in claims.papers(book):
+        for claim in claims.load(part, book).values():
+            total[verdict_of(claim, claims.measured_in(claim.page, book))] += 1
+    return total
+
+
+def score_sentence(book: Path) -> str:
+    """The scoreboard as one line, as the README shows it."""
+    total = score(book)
+    return f"{sum(total.values())} claims: " + ", ".join(f"{total[verdict]} {verdict}" for verdict in MARKS if total[verdict])
