@@ -89,7 +89,7 @@ def common_mean_modes(x: Tensor, y: Tensor, items: int = 8) -> deep_linear.Modes
 # --- the vector race ------------------------------------------------------------------------------------------------
 
 
-def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float, items: int = 8) -> Tensor:
+def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
     """Every pathway of every item mode as an arrow that grows and turns: (times, modes, pathways, contexts + 1).
 
     Within one item mode a pathway is a rank-one map with an output direction m (common block, then own blocks). Small
@@ -98,27 +98,51 @@ def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | floa
         tau dm/dt = |m| c + (m·c) m / |m|,     c = what is left to learn, summed over the pathway's open contexts,
 
     from m = a0 c/|c|. The common phase turns and grows all arrows before the contextual phase begins: this is the head
-    start that the paper's closed form needs as a constant, and nothing is fitted. `open_in` (pathways, contexts).
+    start that the paper's closed form needs as a constant, and nothing is fitted. `open_in` (pathways, contexts),
+    `times` in epochs, a0 one number or one per pathway.
     """
-    gates, contexts = open_in.numpy().astype(float), open_in.shape[1]
-    target = np.concatenate([np.ones((contexts, 1)), np.eye(contexts)], 1)  # (contexts, blocks)
-    target = sigma.numpy()[:, None, None] * target  # (modes, contexts, blocks)
-    shape = (len(sigma), len(gates), contexts + 1)
-
-    def left(m):  # (modes, pathways, blocks)
-        return gates @ (target - gates.T @ m)
+    gates, target, shape = _race(sigma, open_in)
 
     def velocity(_, flat):
         m = flat.reshape(shape)
-        c, length = left(m), np.linalg.norm(m, axis=-1, keepdims=True)
+        c, length = gates @ (target - gates.T @ m), np.linalg.norm(m, axis=-1, keepdims=True)
         return (step * (length * c + (m * c).sum(-1, keepdims=True) * m / length)).ravel()
 
-    c = left(np.zeros(shape))
-    start = np.broadcast_to(np.asarray(a0, float).reshape(-1, 1), (len(gates), 1)) * c
-    start = start / np.linalg.norm(c, axis=-1, keepdims=True)
+    start = _start(gates, target, a0) ** 2
+    direction = gates @ target / np.linalg.norm(gates @ target, axis=-1, keepdims=True)
     span = (0.0, float(times[-1]))
-    solution = solve_ivp(velocity, span, start.ravel(), "LSODA", t_eval=times.numpy(), rtol=1e-8, atol=1e-14)
+    solution = solve_ivp(
+        velocity, span, (start * direction).ravel(), "LSODA", t_eval=times.double().numpy(), rtol=1e-8, atol=1e-14
+    )
     return torch.as_tensor(solution.y.T.reshape(len(times), *shape))
+
+
+def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
+    """The same arrows under gradient descent with a finite step, exactly: (steps + 1, modes, pathways, contexts + 1).
+
+    One number w for the way in and one vector for the way out per mode and pathway, both updated by their gradients.
+    """
+    gates, target, shape = _race(sigma, open_in)
+    way_in = _start(gates, target, a0)  # (modes, pathways, 1)
+    way_out = way_in * (gates @ target) / np.linalg.norm(gates @ target, axis=-1, keepdims=True)
+    path = np.empty((steps + 1, *shape))
+    path[0] = way_in * way_out
+    for now in range(steps):
+        c = gates @ (target - gates.T @ path[now])
+        way_in, way_out = way_in + step * (way_out * c).sum(-1, keepdims=True), way_out + step * way_in * c
+        path[now + 1] = way_in * way_out
+    return torch.as_tensor(path)
+
+
+def _race(sigma: Tensor, open_in: Tensor):
+    gates, contexts = open_in.double().numpy(), open_in.shape[1]
+    target = sigma.numpy()[:, None, None] * np.concatenate([np.ones((contexts, 1)), np.eye(contexts)], 1)
+    return gates, target, (len(sigma), len(gates), contexts + 1)  # target is (modes, contexts, blocks)
+
+
+def _start(gates: np.ndarray, target: np.ndarray, a0: Tensor | float) -> np.ndarray:
+    root = np.sqrt(np.broadcast_to(np.asarray(a0, float), len(gates)))
+    return np.broadcast_to(root[:, None], (len(target), len(gates), 1))
 
 
 def vector_race_loss(m: Tensor, sigma: Tensor, open_in: Tensor) -> Tensor:

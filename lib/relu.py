@@ -146,6 +146,21 @@ def train(
     return descend(weights, slope, step=step, steps=steps, every=every, observe=watch, label=label)
 
 
+def train_in_batches(runs: int, batch: int, start: Callable[[int, int], list[Tensor]], x: Tensor, y: Tensor, **options):
+    """Trains `runs` networks, `batch` of them side by side: (weights of all, recording of all).
+
+    `start(seed, networks)` draws the weights of one batch. Beyond ten or twenty wide networks a single tensor program
+    leaves the processor's cache and gets slower per network; apart from rounding, the batch changes nothing.
+    """
+    parts = []
+    for seed, first in enumerate(range(0, runs, batch)):
+        weights = start(seed, min(batch, runs - first))
+        parts.append((weights, train(weights, x, y, **options)))
+    weights = [torch.cat(layer) for layer in zip(*(w for w, _ in parts), strict=True)]
+    values = {name: torch.cat([r[name] for _, r in parts], 1) for name in parts[0][1].values}
+    return weights, Recording(parts[0][1].time, values)
+
+
 def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
     """(basis, coordinates): an orthonormal basis (outputs, rank) of y's columns and y in it, (rank, items).
 
@@ -185,24 +200,34 @@ def unit_states(on: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
     }
 
 
-def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0, rows: int = 20_000) -> tuple[Tensor, Tensor]:
+def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Algorithm 1 of Make Haste Slowly: k-means on the binary gating patterns of many units, runs and moments.
 
-    `samples` (units, items) are the stacked patterns; units that are on for no item gate nothing and are left out, and
-    at most `rows` of the rest are clustered (drawn at random). Returns the centroids (clusters, items), the largest
-    cluster first, and each cluster's share of the rows.
+    `samples` (..., items) are the patterns that `gates` returns, stacked in any way; units that are on for no item gate
+    nothing and are left out. Returns the centroids (clusters, items), those on for most items first, and each cluster's
+    share of the patterns.
     """
     from sklearn.cluster import KMeans  # slow to import, and needed only here
 
-    generator = torch.Generator().manual_seed(seed)
-    alive = samples[samples.any(-1)].double()
-    alive = alive[torch.randperm(len(alive), generator=generator)[:rows]]
-    # Equal patterns are one point with a weight: thousands of units share a few hundred patterns.
-    points, counts = alive.unique(dim=0, return_counts=True)
-    fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.numpy(), sample_weight=counts.numpy())
-    size = torch.zeros(clusters).index_add(0, torch.as_tensor(fit.labels_).long(), counts.float())
-    order = size.argsort(descending=True, stable=True)
-    return torch.as_tensor(fit.cluster_centers_)[order], size[order] / size.sum()
+    points, counts = distinct_gates(samples[samples.any(-1)])
+    fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.double().numpy(), sample_weight=counts.numpy())
+    centroids = torch.as_tensor(fit.cluster_centers_)
+    size = torch.zeros(clusters, dtype=torch.float64).index_add(0, torch.as_tensor(fit.labels_).long(), counts.double())
+    order = centroids.round(decimals=6).sum(-1).argsort(descending=True, stable=True)
+    return centroids[order], size[order] / size.sum()
+
+
+def distinct_gates(samples: Tensor) -> tuple[Tensor, Tensor]:
+    """The different patterns among `samples` (..., items) and how often each occurs: (patterns, items), (patterns,).
+
+    Hundreds of thousands of units share a few thousand patterns, so whatever follows costs that much less.
+    """
+    items = samples.shape[-1]
+    if items > 62:
+        raise ValueError(f"patterns over more than 62 items do not fit into an integer, got {items}")
+    place = 2 ** torch.arange(items)
+    codes, counts = (samples.reshape(-1, items).long() * place).sum(-1).unique(return_counts=True)
+    return (codes[:, None] & place).bool(), counts
 
 
 # --- helpers --------------------------------------------------------------------------------------------------------
