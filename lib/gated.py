@@ -257,8 +257,7 @@ def effective_datasets(network, data):
     paths = network.paths
     gated = [path_gate(path, data) for path in paths]
     yx = [
-        (data.probability * gate * data.y[path.target]) @ data.x[path.source].mT
-        for path, gate in zip(paths, gated, strict=True)
+        (data.probability * gate * data.y[path.target]) @ data.x[path.source].mT for path, gate in zip(paths, gated, strict=True)
     ]
     xx = {}
     for j, first in enumerate(paths):

@@ -185,8 +185,7 @@ def decoupled_weights(network, reduction, start):
     """Weights R_target diag(b) R_sourceᵀ, dict of (rows, columns), from which the race is exact (Neural Race Eq. 9)."""
     b = _start(network, reduction, start)
     return {
-        name: (reduction.bases[edge.target] * b[name]) @ reduction.bases[edge.source].mT
-        for name, edge in network.edges.items()
+        name: (reduction.bases[edge.target] * b[name]) @ reduction.bases[edge.source].mT for name, edge in network.edges.items()
     }
 
 

@@ -7,50 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import gated
-
-
-def random_network(seed):
-    """A random directed acyclic graph with parallel and skip edges, and data with binary and real gates."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def whole(low, high):
-        return int(torch.randint(low, high + 1, (1,), generator=generator))
-
-    number = whole(3, 7)
-    sizes = {f"n{i}": whole(1, 4) for i in range(number)}
-    edges = [(f"n{i}", f"n{i + 1}") for i in range(number - 1) if whole(0, 3)]
-    edges += [(f"n{i}", f"n{j}") for i, j in itertools.combinations(range(number), 2) if whole(0, 2) == 0]
-    used = {node for edge in edges for node in edge}
-    if len(used) < 2:
-        edges, used = [("n0", "n1"), ("n0", "n1")], {"n0", "n1"}
-    network = gated.Network({node: size for node, size in sizes.items() if node in used}, edges)
-    items = whole(2, 6)
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-    gates = {}
-    for name in [v for v in network.sizes if v not in network.inputs] + list(network.edges):
-        kind = whole(0, 2)
-        if kind == 1:
-            gates[name] = (normal(items) > 0).double()
-        elif kind == 2:
-            gates[name] = normal(items)
-    probability = torch.rand(items, generator=generator, dtype=torch.float64)
-    data = gated.Data(
-        x={v: normal(network.sizes[v], items) for v in network.inputs},
-        y={v: normal(network.sizes[v], items) for v in network.outputs},
-        gates=gates,
-        probability=probability / probability.sum(),
-    )
-    return network, data, gated.initial_weights(network, scale=0.7, seeds=2, seed=seed)
+from lib import architecture, gated
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 10_000))
 def test_path_form_is_the_gradient(seed):
-    network, data, weights = random_network(seed)
+    network, data, weights = architecture.random_example(seed)
     statistics = gated.effective_datasets(network, data)
     leaves = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
     gated.loss(network, leaves, data).sum().backward()
@@ -66,7 +29,7 @@ def test_path_form_is_the_gradient(seed):
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.integers(0, 10_000))
 def test_statistics_know_the_loss_and_flow_keeps_the_balance(seed):
-    network, data, weights = random_network(seed)
+    network, data, weights = architecture.random_example(seed)
     statistics = gated.effective_datasets(network, data)
     exact = gated.loss(network, weights, data)
     assert torch.allclose(gated.loss_of_statistics(network, weights, statistics), exact, rtol=1e-12, atol=1e-12)

@@ -8,19 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from lib import gated, race
-from tests.test_gated import random_network
+from lib import architecture, gated, race
 
 
 def diagonalisable(seed, modes=2):
     """A random graph with statistics that share singular vectors by construction (Eqs. 7 and 8)."""
-    network, _, _ = random_network(seed)
+    network, _, _ = architecture.random_example(seed)
     sizes = {node: size + modes - 1 for node, size in network.sizes.items()}
     network = gated.Network(sizes, [(edge.source, edge.target, name) for name, edge in network.edges.items()])
     generator = torch.Generator().manual_seed(seed)
     frame = {
-        v: gated.random_matrix(1, sizes[v], modes, 1.0, "orthogonal", generator)[0]
-        for v in network.inputs + network.outputs
+        v: gated.random_matrix(1, sizes[v], modes, 1.0, "orthogonal", generator)[0] for v in network.inputs + network.outputs
     }
     number = len(network.paths)
     s = 0.5 + torch.rand(number, modes, generator=generator, dtype=torch.float64)
@@ -89,9 +87,7 @@ def test_a_slightly_disturbed_dataset_is_reported_in_proportion():
     distances = []
     for size in (1e-3, 1e-4):
         noise = torch.randn(statistics.yx[0].shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-        disturbed = gated.Statistics(
-            [statistics.yx[0] + size * noise, *statistics.yx[1:]], statistics.xx, statistics.yy
-        )
+        disturbed = gated.Statistics([statistics.yx[0] + size * noise, *statistics.yx[1:]], statistics.xx, statistics.yy)
         distances.append(race.reduce(network, disturbed, tolerance=1).distance)
     assert 3 < distances[0] / distances[1] < 30
     assert distances[0] < 0.1

@@ -1,0 +1,126 @@
+"""Architecture graphs to look at and to test with: pictures of gated networks, and random ones."""
+
+import itertools
+
+import matplotlib.pyplot as plt
+import networkx
+import torch
+from matplotlib.patches import Circle, FancyArrowPatch
+
+from lib.gated import Data, Network, initial_weights
+from lib.plots import COLOURS
+
+OFF = "#c8ccd2"
+
+
+def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, radius=0.17):
+    """A picture of `network`, inputs at the left: nodes with their names and sizes, and edges.
+
+    With `data`, gated nodes and edges are orange and say on which share of the examples they are on. With `example` too,
+    it shows that one example: what is gated off, and everything that therefore carries no signal, is pale.
+    """
+    ax = ax or plt.gca()
+    place = positions(network)
+    share = {name: float((gate != 0).double().mean()) for name, gate in data.gates.items()} if data else {}
+    alive = _alive(network, data, example) if example is not None else None
+
+    def colour(name):
+        if alive is not None and name not in alive:
+            return OFF
+        return COLOURS["gated"] if name in share else COLOURS["data"]
+
+    parallel = {}
+    for name, edge in network.edges.items():
+        turn = parallel[edge.source, edge.target] = parallel.get((edge.source, edge.target), -1) + 1
+        (x0, y0), (x1, y1) = place[edge.source], place[edge.target]
+        skips = any(place[v][1] == y0 == y1 and x0 < place[v][0] < x1 for v in network.sizes)
+        bend = (-0.25 if skips else 0.0) + 0.25 * ((turn + 1) // 2) * (-1) ** turn
+        points = dict(posA=(x0, y0), posB=(x1, y1), connectionstyle=f"arc3,rad={bend}", shrinkA=0, shrinkB=0)
+        body = _circle_of(ax, place[edge.target], radius), _circle_of(ax, place[edge.source], radius)
+        arrow = FancyArrowPatch(
+            **points, patchA=body[1], patchB=body[0], arrowstyle="-|>", mutation_scale=9, color=colour(name), linewidth=1.4
+        )
+        ax.add_patch(arrow)
+        if labels and alive is None and name in share:
+            ax.text((x0 + x1) / 2, (y0 + y1) / 2 + 0.05, f"{share[name]:.0%}", color=colour(name), fontsize=7, ha="center")
+    for node, (x, y) in place.items():
+        ax.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=colour(node), linewidth=1.6, zorder=3))
+        text = f"{node}\n{network.sizes[node]}" if sizes else node
+        ax.text(x, y, text, ha="center", va="center", fontsize=7, color=colour(node), zorder=4)
+        if labels and alive is None and node in share:
+            ax.text(x, y - radius - 0.03, f"on {share[node]:.0%}", color=colour(node), fontsize=7, ha="center", va="top")
+    xs, ys = zip(*place.values(), strict=True)
+    margin = radius + 0.12
+    ax.set(xlim=(min(xs) - margin, max(xs) + margin), ylim=(min(ys) - margin, max(ys) + margin), aspect="equal")
+    ax.axis("off")
+    return ax
+
+
+def positions(network):
+    """Where to draw each node, dict of (x, y): column by longest way from an input, spread evenly within a column."""
+    column = {}
+    for node in network.order:
+        column[node] = 1 + max((column[edge.source] for edge in network.incoming[node]), default=-1)
+    last = max(column[node] for node in network.outputs)
+    column |= {node: last for node in network.outputs}
+    place = {}
+    for number in range(last + 1):
+        nodes = [node for node in network.sizes if column[node] == number]
+        for i, node in enumerate(nodes):
+            place[node] = (float(number), 0.55 * ((len(nodes) - 1) / 2 - i))
+    return place
+
+
+def _circle_of(ax, centre, radius):
+    return Circle(centre, radius, transform=ax.transData)
+
+
+def _alive(network, data, example):
+    """Names of nodes and edges that carry signal from an input to an output on one example."""
+    on = {name for name in [*network.sizes, *network.edges] if data.gate(name)[example] != 0}
+    graph = networkx.DiGraph()
+    for name, edge in network.edges.items():
+        if name in on:
+            graph.add_edge(edge.source, ("edge", name))
+            graph.add_edge(("edge", name), edge.target)
+    graph.remove_nodes_from([v for v in network.sizes if v not in on])
+    graph.add_nodes_from(v for v in [*network.inputs, *network.outputs] if v in on)
+    after = set().union(*(networkx.descendants(graph, v) | {v} for v in network.inputs))
+    before = set().union(*(networkx.ancestors(graph, v) | {v} for v in network.outputs if v in on), set())
+    return {name if isinstance(name, str) else name[1] for name in after & before}
+
+
+def random_example(seed):
+    """A random graph of 2 to 7 nodes with parallel and skip edges, several inputs and outputs, binary and real gates.
+
+    Returns `Network`, `Data` and weights for two seeds: something to hold a formula against.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def whole(low, high):
+        return int(torch.randint(low, high + 1, (1,), generator=generator))
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    number = whole(3, 7)
+    sizes = {f"n{i}": whole(1, 4) for i in range(number)}
+    edges = [(f"n{i}", f"n{i + 1}") for i in range(number - 1) if whole(0, 3)]
+    edges += [(f"n{i}", f"n{j}") for i, j in itertools.combinations(range(number), 2) if whole(0, 2) == 0]
+    edges = edges or [("n0", "n1"), ("n0", "n1")]
+    used = {node for edge in edges for node in edge}
+    network = Network({node: size for node, size in sizes.items() if node in used}, edges)
+    items = whole(2, 6)
+    gates = {}
+    for name in [v for v in network.sizes if v not in network.inputs] + list(network.edges):
+        kind = whole(0, 2)
+        if kind:
+            gates[name] = (normal(items) > 0).double() if kind == 1 else normal(items)
+    probability = torch.rand(items, generator=generator, dtype=torch.float64)
+    data = Data(
+        x={v: normal(network.sizes[v], items) for v in network.inputs},
+        y={v: normal(network.sizes[v], items) for v in network.outputs},
+        gates=gates,
+        probability=probability / probability.sum(),
+    )
+    return network, data, initial_weights(network, scale=0.7, seeds=2, seed=seed)
