@@ -54,7 +54,7 @@ def _axes(covariance, components, whiten):
     values, vectors = torch.linalg.eigh(covariance.double())
     values, vectors = values[..., -components:].flip(-1), vectors[..., -components:].flip(-1)
     # an eigenvector's sign is arbitrary; fixing it keeps reruns on other machines comparable
-    vectors = vectors * torch.sign(vectors.sum(-2, keepdim=True))
+    vectors = vectors * torch.where(vectors.sum(-2, keepdim=True) < 0, -1.0, 1.0)
     if whiten:
         return (vectors / values.sqrt().unsqueeze(-2)).to(covariance), torch.ones_like(values).to(covariance)
     return vectors.to(covariance), values.to(covariance)
@@ -99,7 +99,7 @@ def rotated_domains(images, domains, components, span=180.0, whiten=False):
     return Domains(train, test, variance, images.y_train, images.y_test)
 
 
-def random_features(images, filters, seed=0):
+def random_features(images, filters):
     """A frozen convolution with random filters, its ReLU, averaged over a 4 × 4 grid: (n, filters · 16).
 
     `filters` (number, 1, side, side) come from `patch_filters`. It stands in for the paper's pretrained network: the

@@ -148,13 +148,13 @@ def gradient(task, mask, like):
     mask = mask.to(like)
     seen = mask / mask.sum((-2, -1), keepdim=True)  # probability of each route
     seen = seen.repeat_interleave(outputs, -2).repeat_interleave(features, -1)  # (..., M outputs, M features)
-    target = seen * task.yx.to(like).transpose(0, 1).reshape(outputs, -1).repeat(domains, 1)
+    minus_target = -seen * task.yx.to(like).transpose(0, 1).reshape(outputs, -1).repeat(domains, 1)
     seen_variance = seen * task.variance.to(like).reshape(-1)
 
     def of(weights):
         encoders, middle, decoders = weights
         inner = middle @ encoders  # (runs, hidden, M features)
-        error = seen_variance * (decoders @ inner) - target
+        error = torch.addcmul(minus_target, seen_variance, decoders @ inner)  # (runs, M outputs, M features)
         back = decoders.mT @ error
         return [middle.mT @ back, back @ encoders.mT, error @ inner.mT]
 
