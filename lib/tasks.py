@@ -39,6 +39,30 @@ def separability(margin: Tensor | float, amplitude: float = 1.0) -> tuple[Tensor
     return x, y
 
 
+def xor() -> tuple[Tensor, Tensor]:
+    """Four corners of a square, one class on each diagonal: x (2, 4) of ±1, y (2, 4) one row per class.
+
+    Corners of ±1 and not of 0 and 1: at the origin a network without biases has nothing to say.
+    Early Linearization Fig. 2c.
+    """
+    x, y = separability(0.0)
+    return x[:2], one_row_per_class(y)
+
+
+def linear_and_xor() -> tuple[Tensor, Tensor]:
+    """Two questions about the same four corners: on which side they are, and on which diagonal.
+
+    x is (2, 4); y is (4, 4), two one-hot labels, the linear question above the XOR. Early Linearization Fig. 6a.
+    """
+    x, diagonal = xor()
+    return x, torch.cat([one_row_per_class(x[:1]), diagonal])
+
+
+def one_row_per_class(y: Tensor) -> Tensor:
+    """Labels of -1 and 1, (1, items), as one-hot labels: (2, items)."""
+    return torch.cat([y < 0, y > 0]).double()
+
+
 def cross_cutting_tree(items: int = 8) -> Tensor:
     """A binary tree whose lowest pairs cut across the usual ones: items 0 and 2, 1 and 3, ... instead of 0 and 1."""
     rows = tree(items)
