@@ -20,7 +20,7 @@ from pathlib import Path
 
 import yaml
 
-from lib import parameters
+from lib import offline, parameters
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "recorded", "open")
@@ -240,6 +240,8 @@ def on_page(page: str, threads: int = 1, book: Path | None = None) -> "Check":
     """
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
+    if offline.wanted():
+        offline.refuse_network()
     return Check(page, sys._getframe(1).f_globals, book or BOOK)
 
 

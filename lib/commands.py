@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
@@ -10,6 +11,8 @@ from lib import environment, pages
 
 ROOT = environment.ROOT
 OUTPUT = ROOT / "_build" / "html"
+STRICT = ("-W", "--keep-going")  # warnings are errors, and all of them are shown
+SCORE = re.compile(r"(<!-- score -->).*?(<!-- /score -->)", re.S)
 
 
 def main(arguments: list[str]) -> int:
@@ -44,7 +47,7 @@ def main(arguments: list[str]) -> int:
     listing = commands.add_parser("pages", help="list the pages, their parameters and whether they are fresh")
     listing.set_defaults(action=list_pages)
 
-    data = commands.add_parser("data", help="list the data sets: bundled, cached or missing")
+    data = commands.add_parser("data", help="list the data sets: bundled, cached or missing; or fetch one", add_help=False)
     data.add_argument("rest", nargs=argparse.REMAINDER)
     data.set_defaults(action=list_data)
 
@@ -65,15 +68,27 @@ def build_book(options) -> int:
         print(f"\n{failure}", file=sys.stderr)
     if failures:
         return 1
+    update_readme()
     code = render()
     if code == 0:
         print(f"\nThe book is at {OUTPUT / 'index.html'} ({time.perf_counter() - start:.0f} s).")
     return code
 
 
+def update_readme() -> None:
+    """Keep the README's scoreboard line at what the executed pages say."""
+    from lib.sphinx_book import score_sentence
+
+    path = ROOT / "README.md"
+    before = path.read_text(encoding="utf-8")
+    after = SCORE.sub(rf"\g<1>{score_sentence(ROOT / 'book')}\g<2>", before)
+    if after != before:
+        path.write_text(after, encoding="utf-8")
+
+
 def render() -> int:
     """Render with warnings as errors."""
-    command = ["jupyter-book", "build", str(ROOT), "--path-output", str(ROOT), "-W", "--keep-going"]
+    command = ["jupyter-book", "build", str(ROOT), "--path-output", str(ROOT), *STRICT]
     executable = os.path.join(os.path.dirname(sys.executable), command[0])
     env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
     print("rendering …", flush=True)

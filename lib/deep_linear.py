@@ -15,6 +15,11 @@ from torch import Tensor
 from lib.descent import Recording, descend
 
 
+def real(value) -> Tensor:
+    """A tensor as it is; a Python number in double precision (torch alone would make it single)."""
+    return value if isinstance(value, Tensor) else torch.as_tensor(value, dtype=torch.float64)
+
+
 class Modes(NamedTuple):
     """The joint decomposition Sigma_yx = U S Vᵀ, Sigma_x ≈ V D Vᵀ of a data set."""
 
@@ -57,7 +62,7 @@ def mode_strength(t, s, d, a0, tau=1.0):
 
     Neural Race Eq. 21 · Make Haste Slowly Eq. 7 · Early Linearization Eq. 7.
     """
-    return (s / d) / (1 - (1 - s / (d * a0)) * torch.exp(-2 * s * torch.as_tensor(t) / tau))
+    return (s / d) / (1 - (1 - s / (d * a0)) * torch.exp(-2 * s * real(t) / tau))
 
 
 def mode_strength_discrete(steps: int, s, d, a0, step: float) -> Tensor:
@@ -66,7 +71,7 @@ def mode_strength_discrete(steps: int, s, d, a0, step: float) -> Tensor:
     Returns (steps + 1, ...): the strength before training and after each of `steps` steps of a balanced mode.
     `step` is the learning rate on the mean loss, the counterpart of 1/tau.
     """
-    a = torch.broadcast_tensors(torch.as_tensor(a0), torch.as_tensor(s))[0].clone()
+    a = torch.broadcast_tensors(real(a0), real(s))[0].clone()
     path = [a]
     for _ in range(steps):
         a = a * (1 + step * (s - a * d)) ** 2
@@ -79,7 +84,7 @@ def discrete_rate(s, step: float):
 
     Use `s → discrete_rate(s, step) / step` in `time_to_fraction` to predict where gradient descent really is.
     """
-    return torch.log1p(torch.as_tensor(s) * step)
+    return torch.log1p(real(s) * step)
 
 
 def time_to_fraction(fraction, s, d, a0, tau=1.0):
@@ -87,7 +92,7 @@ def time_to_fraction(fraction, s, d, a0, tau=1.0):
 
     Early Linearization Eq. 13: tau/(2s) · ln[f/(1-f) · (s/(d a0) - 1)].
     """
-    fraction = torch.as_tensor(fraction)
+    fraction = real(fraction)
     return tau / (2 * s) * torch.log(fraction / (1 - fraction) * (s / (d * a0) - 1))
 
 

@@ -208,11 +208,12 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
     return seconds
 
 
-def kernel_environment(root: Path) -> dict:
-    """Environment of a page's kernel: one thread for every numerical library, this repository's `lib`, no bytecode."""
+def kernel_environment(root: Path, offline: bool = True) -> dict:
+    """Environment of a page's kernel: one thread for every numerical library, this repository's `lib`, no network."""
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
-    return os.environ | threads | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    network = {"RACING_OFFLINE": "1"} if offline else {}
+    return os.environ | threads | network | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 
 def plain_text(message: str) -> str:

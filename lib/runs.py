@@ -75,13 +75,13 @@ def run(page: pages.Page, settings: dict, folder: Path | None = None, progress: 
     row = {"page": page.name, "run": name, "parameters": settings, "fingerprint": fingerprint}
     start = time.perf_counter()
     environment = dict(os.environ)
-    os.environ.update(pages.kernel_environment(page.root))
+    os.environ.update(pages.kernel_environment(page.root, offline=False))
     try:
         with tempfile.TemporaryDirectory() as temporary:
             clean = Path(temporary, "page.ipynb")
             write_notebook(pages.source(page), clean)
             executed = papermill.execute_notebook(
-                clean, output, parameters=settings, cwd=page.markdown.parent, kernel_name="python3",
+                clean, output, parameters=settings, cwd=page.markdown.parent, kernel_name="python3", language="python",
                 progress_bar=progress, log_output=False,
             )  # fmt: skip
         row |= {"status": "finished", "results": claims.records(executed)}

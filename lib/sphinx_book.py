@@ -51,6 +51,10 @@ class Generated(SphinxDirective):
         return self.root / "book"
 
     @property
+    def contents(self) -> str:
+        return (self.root / "_toc.yml").read_text(encoding="utf-8")
+
+    @property
     def page(self) -> pages.Page:
         return pages.Page(self.env.docname.removeprefix("book/"), self.root)
 
@@ -69,7 +73,13 @@ class Generated(SphinxDirective):
         self.depends_on_results()
         return self.parse(self.text())
 
-    def link(self, page: str) -> str:
+    def words(self, text: str, page: str) -> str:
+        """`text` as a link to a page, or bare while that page is not in the table of contents yet."""
+        return f"[{text}](/book/{page}.ipynb)" if f"file: book/{page}\n" in self.contents else text
+
+    def address(self, page: str) -> str:
+        if f"file: book/{page}\n" not in self.contents:
+            return "#"
         return self.env.app.builder.get_relative_uri(self.env.docname, f"book/{page}")
 
 
@@ -139,7 +149,7 @@ class Scoreboard(Generated):
             for claim in entries:
                 record = measured[claim.page].get(claim.id)
                 ours = claim.show(record["measured"]) if record else "–"
-                words = f"[{claim.claim}](/book/{claim.page}.ipynb)" + (f" *{claim.note}*" if claim.note else "")
+                words = self.words(claim.claim, claim.page) + (f" *{claim.note}*" if claim.note else "")
                 cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]))]
                 rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
             name, cite = claims.title(part, self.book)
@@ -163,7 +173,7 @@ class ScoreLine(Generated):
                 words = html.escape(f"{verdict}: {claim.claim}")
                 style = verdict.replace(" ", "-")
                 squares.append(
-                    f'<a class="square {style}" href="{self.link(claim.page)}" title="{words}" aria-label="{words}"></a>'
+                    f'<a class="square {style}" href="{self.address(claim.page)}" title="{words}" aria-label="{words}"></a>'
                 )
             name = html.escape(claims.title(part, self.book)[0])
             lines.append(f'<div class="score-row"><span class="score-name">{name}</span><span>{"".join(squares)}</span></div>')
@@ -198,7 +208,7 @@ class Errata(Generated):
                     head = f"**{claim.where}, {claim.kind}.** " if claim.kind == "printed" else "**Corrected.** "
                     note = f" {claim.note}" if claim.note else ""
                     line = f"{head}{claim.claim} Measured: {ours} (expected {claim.expect}). {mark}{note}"
-                    blocks.append(line + (f" [Proof](/book/{claim.page}.ipynb)" if claim.kind == "corrected" else ""))
+                    blocks.append(line + (f" {self.words('Proof', claim.page)}" if claim.kind == "corrected" else ""))
                 blocks.append("---")
             blocks.pop()
         return "\n\n".join(blocks) or "No errata yet."
@@ -217,7 +227,7 @@ class ExecutionStatus(Generated):
             state = "stale" if pages.stale(page) else "fresh"
             size = page.notebook.stat().st_size / 1000
             found = len(claims.records(notebook))
-            link = f"[{page.name}](/book/{page.name}.ipynb)"
+            link = self.words(page.name, page.name)
             rows.append(
                 f"| {link} | {len(pages.code(notebook))} | {found} | {taken.get(page.name, 0):.1f} | {size:.0f} kB | {state} |"
             )
@@ -259,6 +269,12 @@ def configure(app, config) -> None:
     config.html_theme_options = options
 
 
+def without_thebe(app, pagename, templatename, context, doctree) -> None:
+    """Leave out the theme's live-code scripts: nobody uses them here, and they name an outside address."""
+    scripts = context.get("script_files", [])
+    context["script_files"] = [s for s in scripts if "thebe" not in f"{s}{getattr(s, 'attributes', '')}".lower()]
+
+
 def setup(app) -> dict:
     for name, directive in {
         "glance": Glance,
@@ -272,6 +288,7 @@ def setup(app) -> dict:
         app.add_directive(name, directive)
     app.connect("config-inited", configure)
     app.connect("builder-inited", extract_figures)
+    app.connect("html-page-context", without_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 

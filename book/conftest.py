@@ -1,0 +1,61 @@
+"""How nbval compares a page's new outputs with the committed ones.
+
+Verdict cells are compared as text: claim, expectation, verdict. Measured numbers may differ in their last digits between
+machines, so they are compared by value instead: within 5 %, or a quarter of the claim's own tolerance or bound.
+"""
+
+import re
+
+from nbval import plugin
+
+from lib import claims
+
+SLACK = 0.05
+
+
+def parts(measured) -> list:
+    return list(measured.values()) if isinstance(measured, dict) else measured if isinstance(measured, list) else [measured]
+
+
+def agree(claim: claims.Claim, old, new) -> bool:
+    """Whether two measurements of a claim are the same number for all that matters."""
+    old, new = parts(old), parts(new)
+    if len(old) != len(new):
+        return False
+    word, low, high = claims.relation(claim)
+    if word == "true":
+        return old == new
+    width = (high - low) / 2 if word in ("=", "in") else abs(high if word == "<" else low)
+    return all(abs(a - b) <= max(SLACK * abs(a), width / 4) for a, b in zip(old, new, strict=True))
+
+
+def drift(test: list, reference: list) -> list[str]:
+    """Claims of a cell whose stored number is no longer what the page measures, or that are missing on one side."""
+    old, new = (claims.records({"cells": [{"outputs": outputs}]}) for outputs in (reference, test))
+    if list(old) != list(new):
+        return [f"claims differ: stored {list(old)}, measured {list(new)}"]
+    known = {name: claim for paper in claims.papers() for name, claim in claims.load(paper).items()}
+    return [
+        f"{name}: stored {known[name].show(old[name]['measured'])}, measured {known[name].show(new[name]['measured'])}"
+        for name in old
+        if old[name]["verdict"] != new[name]["verdict"] or not agree(known[name], old[name]["measured"], new[name]["measured"])
+    ]
+
+
+def compare_outputs(self, test, ref, skip_compare=None):
+    problems = drift(test, ref)
+    if problems:
+        self.comparison_traceback = problems
+        return False
+    # Numbers are done; what is left to compare as text is everything else in the row.
+    ignored = (*self.parent.skip_compare, "text/html", "application/papermill.record/text/plain")
+    return compare_as_text(self, test, ref, ignored)
+
+
+def sanitize(self, s):
+    clean = sanitize_text(self, s)
+    return re.sub(r"ours .*? \| paper", "ours # | paper", clean) if isinstance(clean, str) else clean
+
+
+compare_as_text, sanitize_text = plugin.IPyNbCell.compare_outputs, plugin.IPyNbCell.sanitize
+plugin.IPyNbCell.compare_outputs, plugin.IPyNbCell.sanitize = compare_outputs, sanitize

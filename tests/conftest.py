@@ -1,0 +1,140 @@
+"""What several test modules share: a small repository of its own, to break on purpose."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+torch.set_num_threads(1)
+
+HEADER = """---
+jupytext:
+  formats: md:myst,ipynb
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+"""
+
+PAGE = (
+    HEADER
+    + """
+# A page
+
+Some prose.
+
+```{code-cell} ipython3
+:tags: [parameters]
+width: int = 3   # how wide [1, 10]
+name: str = "x"  # what it is called
+```
+
+```{code-cell} ipython3
+from lib import claims, MODULE
+check = claims.on_page("paper/PAGE")
+```
+
+```{code-cell} ipython3
+:tags: [nbval-check-output]
+check("PAGE-width", MODULE.value() * width)
+```
+"""
+)
+
+CLAIM = """- id: PAGE-width
+  page: PAGE
+  where: Eq. 1
+  claim: Six is twice three.
+  expect: "= 6"
+  tolerance: 0.01
+  reason: exact
+  verdict: reproduced
+"""
+
+
+class Repository:
+    """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        (root / "book" / "paper").mkdir(parents=True)
+        (root / "data").mkdir()
+        shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("requirements.txt", "pyproject.toml"):
+            shutil.copy(ROOT / name, root / name)
+        shutil.copy(ROOT / "book" / "conftest.py", root / "book" / "conftest.py")
+        self.write("data/two.txt", "2")
+        reads = "DATA = Path(__file__).parent.parent / 'data/two.txt'\n\n\ndef value():\n    return float(DATA.read_text())\n"
+        self.write("lib/alpha.py", "from pathlib import Path\n\n" + reads)
+        self.write("lib/gamma.py", "TWO = 2.0\n")
+        self.write("lib/beta.py", "from lib import gamma\n\n\ndef value():\n    return gamma.TWO\n")
+        self.write("book/paper/one.md", PAGE.replace("PAGE", "one").replace("MODULE", "alpha"))
+        self.write("book/paper/two.md", PAGE.replace("PAGE", "two").replace("MODULE", "beta"))
+        self.write(
+            "book/paper/claims.yml", "title: A paper\nclaims:\n" + "".join(CLAIM.replace("PAGE", p) for p in ("one", "two"))
+        )
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / name).write_text(text, encoding="utf-8")
+
+    def read(self, name: str) -> str:
+        return (self.root / name).read_text(encoding="utf-8")
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        text = self.read(name)
+        assert old in text
+        self.write(name, text.replace(old, new))
+
+    def run(self, *arguments: str, module: str = "lib", **environment: str) -> subprocess.CompletedProcess:
+        """`python -m lib …` (or another module) inside this repository."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING"))}
+        env = clean | {"PYTHONPATH": str(self.root)} | environment
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=300)
+
+    def stale(self) -> list[str]:
+        from lib import pages
+
+        return [page.name for page in pages.every(self.root) if self.reasons(page.name)]
+
+    def reasons(self, name: str) -> list[str]:
+        """Why a page is stale, asked of this repository's own machinery."""
+        question = f"from lib import pages; print(*pages.stale(pages.find({name!r})), sep=chr(10))"
+        done = subprocess.run(
+            [sys.executable, "-c", question],
+            cwd=self.root,
+            env=os.environ | {"PYTHONPATH": str(self.root)},
+            text=True,
+            capture_output=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return [line for line in done.stdout.splitlines() if line]
+
+
+@pytest.fixture
+def repository(tmp_path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture(scope="session")
+def executed_template(tmp_path_factory) -> Repository:
+    """Both tiny pages, executed once."""
+    made = Repository(tmp_path_factory.mktemp("template") / "repository")
+    done = made.run("execute")
+    assert done.returncode == 0, done.stderr + done.stdout
+    return made
+
+
+@pytest.fixture
+def executed(executed_template, tmp_path) -> Repository:
+    """A fresh copy of the executed repository, free to be damaged."""
+    target = tmp_path / "copy"
+    shutil.copytree(executed_template.root, target)
+    copy = object.__new__(Repository)
+    copy.root = target
+    return copy
