@@ -47,9 +47,11 @@ def main(arguments: list[str]) -> int:
     listing = commands.add_parser("pages", help="list the pages, their parameters and whether they are fresh")
     listing.set_defaults(action=list_pages)
 
-    data = commands.add_parser("data", help="list the data sets: bundled, cached or missing; or fetch one", add_help=False)
-    data.add_argument("rest", nargs=argparse.REMAINDER)
-    data.set_defaults(action=list_data)
+    commands.add_parser("data", help="list the data sets: bundled, cached or missing; fetch one")  # has options of its own
+    if arguments[:1] == ["data"]:
+        from lib import datasets
+
+        return datasets.main(arguments[1:])
 
     options = parser.parse_args(arguments)
     return options.action(options)
@@ -187,8 +189,3 @@ def list_pages(options) -> int:
             print(f"    {p.name}: {p.type} = {p.default!r}  {p.help}")
     return 0
 
-
-def list_data(options) -> int:
-    from lib import datasets
-
-    return datasets.main(options.rest)

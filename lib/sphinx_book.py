@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from lib import claims, pages, parameters, runs
 
-MARKS = {"reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "recorded": "●", "open": "○"}
+MARKS = {"reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "slip in print": "✎", "recorded": "●", "open": "○"}
 # Reading order of the book's parts; others follow in alphabetical order.
 PARTS = ("deep_linear", "neural_race", "make_haste_slowly", "early_linearization", "neural_redshift", "bias_learning")
 
@@ -27,8 +27,12 @@ def parts(book: Path) -> list[str]:
 
 
 def verdict_of(claim: claims.Claim, measured: dict) -> str:
-    """What the executed page found; declared verdicts stand in only where nothing is executed."""
-    return measured.get(claim.id, {}).get("verdict", claim.verdict if claim.verdict == "recorded" else "open")
+    """What the executed page found; declared verdicts stand in only where nothing is executed.
+
+    A printed form that fails beside its correction is a slip in print, and is not counted against the paper's claims.
+    """
+    found = measured.get(claim.id, {}).get("verdict", claim.verdict if claim.verdict == "recorded" else "open")
+    return "slip in print" if claim.kind == "printed" and found not in ("reproduced", "open") else found
 
 
 def badge(verdict: str) -> str:
@@ -101,7 +105,19 @@ class Glance(Generated):
             facts.append(f"**Runs in** {taken:.0f} s on a laptop" if taken >= 1 else "**Runs in** under a second")
         name = self.page.markdown.name
         files = f"{{download}}`notebook <{self.page.notebook.name}>`, {{download}}`MyST source <{name}>`"
-        return f"````{{admonition}} At a glance\n:class: at-a-glance\n{' · '.join(facts)} · **Download** {files}\n````"
+        box = f"````{{admonition}} At a glance\n:class: at-a-glance\n{' · '.join(facts)} · **Download** {files}\n````"
+        return box + (self.chapter() if self.is_first() else "")
+
+    def is_first(self) -> bool:
+        """Whether this is the first page of its part, which shows the whole part's verdicts."""
+        folder, name = self.page.name.split("/")
+        return self.contents.partition(f"file: book/{folder}/")[2].startswith(f"{name}\n")
+
+    def chapter(self) -> str:
+        folder = self.page.name.split("/")[0]
+        total = score([folder], self.book)
+        words = f"All {sum(total.values())} claims of this part: {count_words(total)}"
+        return f"\n\n``````{{dropdown}} {words}\n{scoreboard_table(folder, self.book, self.words)}\n``````"
 
 
 class ClaimList(Generated):
@@ -134,28 +150,29 @@ class ParameterTable(Generated):
         return "\n".join(rows)
 
 
-class Scoreboard(Generated):
-    """All claims with verdicts, of the whole book or of the named part."""
+def scoreboard_table(part: str, book: Path, link) -> str:
+    """The claims of a part as a table; `link(text, page)` makes the links."""
+    entries = claims.load(part, book).values()
+    measured = {page: claims.measured_in(page, book) for page in {claim.page for claim in entries}}
+    rows = ["| claim | where | paper | ours | verdict |", "|---|---|---|---|---|"]
+    for claim in entries:
+        record = measured[claim.page].get(claim.id)
+        ours = claim.show(record["measured"]) if record else "–"
+        words = link(claim.claim, claim.page) + (f" *{claim.note}*" if claim.note else "")
+        cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]))]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+    return "````{div} scoreboard\n" + "\n".join(rows) + "\n````"
 
-    optional_arguments = 1
+
+class Scoreboard(Generated):
+    """All claims with verdicts, part by part."""
 
     def text(self) -> str:
-        chosen = [self.arguments[0]] if self.arguments else parts(self.book)
         blocks = []
-        for part in chosen:
-            entries = claims.load(part, self.book).values()
-            measured = {page: claims.measured_in(page, self.book) for page in {claim.page for claim in entries}}
-            rows = ["| claim | where | paper | ours | verdict |", "|---|---|---|---|---|"]
-            for claim in entries:
-                record = measured[claim.page].get(claim.id)
-                ours = claim.show(record["measured"]) if record else "–"
-                words = self.words(claim.claim, claim.page) + (f" *{claim.note}*" if claim.note else "")
-                cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]))]
-                rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+        for part in parts(self.book):
             name, cite = claims.title(part, self.book)
-            heading = f"{name} {{cite}}`{cite}`" if cite else name
-            table = "````{div} scoreboard\n" + "\n".join(rows) + "\n````"
-            blocks.append(table if self.arguments else f"**{heading}**\n\n{table}")
+            blocks.append(f"## {name}" + (f" {{cite}}`{cite}`" if cite else ""))
+            blocks.append(scoreboard_table(part, self.book, self.words))
         return "\n\n".join(blocks)
 
 
@@ -177,11 +194,12 @@ class ScoreLine(Generated):
                 )
             name = html.escape(claims.title(part, self.book)[0])
             lines.append(f'<div class="score-row"><span class="score-name">{name}</span><span>{"".join(squares)}</span></div>')
-        legend = " ".join(
-            f'<span class="key"><span class="square {verdict.replace(" ", "-")}"></span> {total[verdict]} {verdict}</span>'
-            for verdict in MARKS
-            if total[verdict]
-        )
+        keys = []
+        for verdict in MARKS:
+            if total[verdict]:
+                square = f'<span class="square {verdict.replace(" ", "-")}"></span>'
+                keys.append(f'<span class="key">{square} {count_words(Counter({verdict: total[verdict]}))}</span>')
+        legend = " ".join(keys)
         body = f'<div class="scoreline">{"".join(lines)}<div class="score-legend">{legend}</div></div>'
         return [nodes.raw("", body, format="html")]
 
@@ -292,16 +310,21 @@ def setup(app) -> dict:
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def score(book: Path) -> Counter:
-    """How many claims of the book have which verdict, from the executed notebooks."""
+def score(folders: list[str], book: Path) -> Counter:
+    """How many claims of these parts have which verdict, from the executed notebooks."""
     total: Counter = Counter()
-    for part in claims.papers(book):
+    for part in folders:
         for claim in claims.load(part, book).values():
             total[verdict_of(claim, claims.measured_in(claim.page, book))] += 1
     return total
 
 
+def count_words(total: Counter) -> str:
+    words = {"slip in print": "slips in print, each with its correction"}
+    return ", ".join(f"{total[verdict]} {words.get(verdict, verdict)}" for verdict in MARKS if total[verdict])
+
+
 def score_sentence(book: Path) -> str:
     """The scoreboard as one line, as the README shows it."""
-    total = score(book)
-    return f"{sum(total.values())} claims: " + ", ".join(f"{total[verdict]} {verdict}" for verdict in MARKS if total[verdict])
+    total = score(claims.papers(book), book)
+    return f"{sum(total.values())} claims: {count_words(total)}"
