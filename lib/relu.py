@@ -48,24 +48,23 @@ def preactivations(
     x: Tensor,
     *,
     bias: float | Sequence[float] = 0.0,
-    activation: str = "relu",
+    activation: str | Sequence[str] = "relu",
     fixed: Sequence[Tensor | None] | None = None,
 ) -> list[Tensor]:
     """Input to every layer's nonlinearity, (..., units, items) each; the last entry is the network's output.
 
     activation "gated" multiplies hidden layer l by the given gates fixed[l] (..., units, items), whatever its input:
     a gated deep linear network with one pathway per pattern of gates. None stands for a layer that is always on.
+    A sequence of activations gives one to each hidden layer.
     """
-    _check(activation, fixed)
+    kinds = _kinds(activation, fixed, len(weights) - 1)
     result, h = [], x
     for layer, (w, b) in enumerate(zip(weights, per_layer(bias, len(weights)), strict=True)):
         h = w @ with_bias(h, b)
         result.append(h)
         if layer < len(weights) - 1:
-            if activation == "relu":
-                h = h.relu()
-            elif fixed and fixed[layer] is not None:
-                h = h * fixed[layer]
+            gate = _gate(kinds[layer], h, fixed, layer)
+            h = h if gate is None else h * gate
     return result
 
 
@@ -85,7 +84,7 @@ def gradient(
     y: Tensor,
     *,
     bias: float | Sequence[float] = 0.0,
-    activation: str = "relu",
+    activation: str | Sequence[str] = "relu",
     fixed: Sequence[Tensor | None] | None = None,
     reduction: str = "sum",
 ) -> Callable[[Sequence[Tensor]], list[Tensor]]:
@@ -95,16 +94,16 @@ def gradient(
     unit was off. With activation "linear" it is the gradient of a deep linear network, and with activation "gated" that
     of a gated one (see `preactivations`).
     """
-    _check(activation, fixed)
+    _kinds(activation, fixed)
     share = _share(reduction, x)
 
     def gradients(weights: Sequence[Tensor]) -> list[Tensor]:
-        biases = per_layer(bias, len(weights))
+        biases, kinds = per_layer(bias, len(weights)), _kinds(activation, fixed, len(weights) - 1)
         inputs, open_gates, h = [], [], x
         for layer, (w, b) in enumerate(zip(weights[:-1], biases, strict=False)):
             inputs.append(with_bias(h, b))
             h = w @ inputs[-1]  # (..., units, items)
-            open_gates.append(h > 0 if activation == "relu" else fixed[layer] if fixed else None)
+            open_gates.append(_gate(kinds[layer], h, fixed, layer))
             if open_gates[-1] is not None:
                 h = h.mul_(open_gates[-1])
         inputs.append(with_bias(h, biases[-1]))
@@ -256,8 +255,19 @@ def _share(reduction: str, x: Tensor) -> float:
     return 1.0 if reduction == "sum" else 1.0 / x.shape[-1]
 
 
-def _check(activation: str, fixed: Sequence[Tensor | None] | None) -> None:
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation is one of {ACTIVATIONS}, not {activation!r}")
-    if (activation == "gated") != (fixed is not None):
+def _kinds(activation: str | Sequence[str], fixed: Sequence[Tensor | None] | None, layers: int | None = None) -> list[str]:
+    kinds = [activation] * (layers or 1) if isinstance(activation, str) else list(activation)
+    for kind in kinds:
+        if kind not in ACTIVATIONS:
+            raise ValueError(f"activation is one of {ACTIVATIONS}, not {kind!r}")
+    if ("gated" in kinds) != (fixed is not None):
         raise ValueError('fixed gates and activation "gated" belong together')
+    if layers is not None and len(kinds) != layers and not isinstance(activation, str):
+        raise ValueError(f"{layers} hidden layers, but {len(kinds)} activations: {kinds}")
+    return kinds
+
+
+def _gate(kind: str, h: Tensor, fixed: Sequence[Tensor | None] | None, layer: int) -> Tensor | None:
+    if kind == "relu":
+        return h > 0
+    return fixed[layer] if kind == "gated" else None

@@ -14,6 +14,7 @@ KINDS = [
     {"activation": "relu", "bias": 1.0},
     {"activation": "relu", "bias": (2.0, 0.0, 0.5)},
     {"activation": "linear", "bias": 0.3},
+    {"activation": ("linear", "relu")},
 ]
 
 
@@ -27,7 +28,8 @@ def plain_loss(weights, x, y, bias, activation, reduction, fixed=None):
     for layer, (w, b) in enumerate(zip(weights, bias, strict=True)):
         h = w @ h if b == 0 else w[:, :-1] @ h + b * w[:, -1:]
         if layer < len(weights) - 1:
-            h = torch.relu(h) if activation == "relu" else h * fixed[layer] if fixed else h
+            kind = activation if isinstance(activation, str) else activation[layer]
+            h = torch.relu(h) if kind == "relu" else h * fixed[layer] if fixed else h
     error = 0.5 * (h - y).square().sum()
     return error / x.shape[-1] if reduction == "mean" else error
 
@@ -147,6 +149,7 @@ def test_training_is_repeatable_and_seeds_matter():
         lambda: relu.gradient(random(2, 3), random(1, 3), reduction="median"),
         lambda: relu.gradient(random(2, 3), random(1, 3), activation="gated"),
         lambda: relu.gradient(random(2, 3), random(1, 3), fixed=[None]),
+        lambda: relu.output(relu.initial_weights([2, 3, 1], 0.1), random(2, 3), activation=("relu", "relu")),
         lambda: relu.initial_weights([2, 3, 1], [0.1]),
         lambda: relu.initial_weights([2, 3, 1], float("nan")),
         lambda: relu.distinct_gates(torch.zeros(4, 63, dtype=torch.bool)),
