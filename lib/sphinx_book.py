@@ -272,8 +272,7 @@ def configure(app, config) -> None:
     twins = [page.markdown.relative_to(app.srcdir).as_posix() for page in pages.every(Path(app.srcdir))]
     config.exclude_patterns = [*config.exclude_patterns, *twins]
     options = dict(config.html_theme_options)
-    address = options.get("repository_url")
-    known = bool(address) and "jupyter-book/jupyter-book" not in address and "executablebooks" not in address
+    known = bool(options.get("repository_url"))
     options["use_repository_button"] = options["use_issues_button"] = known
     options["launch_buttons"] = (
         {
