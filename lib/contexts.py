@@ -14,7 +14,7 @@ import torch
 from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from lib import deep_linear
+from lib import deep_linear, pathways
 
 
 def subsets(contexts: int, *sizes: int) -> Tensor:
@@ -35,6 +35,16 @@ def pathway_gates(open_in: Tensor, items: int = 8) -> tuple[Tensor, Tensor]:
     always = open_in.all(-1, keepdim=True)
     features = torch.cat([torch.ones(len(open_in), items, dtype=torch.bool), always.expand(open_in.shape)], -1)
     return open_in.repeat_interleave(items, -1), features
+
+
+def pathway_inputs(x: Tensor, open_in: Tensor, items: int = 8) -> Tensor:
+    """What pathways open in the given sets of contexts see: (pathways, features, points); see `pathway_gates`."""
+    return pathways.effective_inputs(x, *pathway_gates(open_in, items))
+
+
+def residual(x: Tensor, y: Tensor) -> Tensor:
+    """What the common pathway leaves to the others: y minus its best linear prediction from item and context."""
+    return y - y @ torch.linalg.pinv(x) @ x
 
 
 def item_modes(block: Tensor) -> Tensor:
