@@ -200,6 +200,13 @@ def xor_loss(t, a0, tau=1.0):
     return 0.5 - math.sqrt(2) * a + a**2
 
 
+def xor_fitted_strength(time, tau=1.0, level=0.25):
+    """The start a0 for which `xor_loss` falls to `level` at `time`: for runs whose start is unknown."""
+    reached = (math.sqrt(2) - math.sqrt(4 * level)) / 2  # the a at which 1/2 - √2 a + a² is `level`
+    end = XOR_S / XOR_D
+    return end / (1 + (end / reached - 1) * torch.exp(2 * XOR_S * torch.as_tensor(time) / tau))
+
+
 def xor_initial_strength(hidden, std, samples=200_000, seed=0):
     """The strength a0 at which each path of a ReLU network with `hidden` Gaussian units starts (open in the paper).
 

@@ -252,6 +252,37 @@ def as_gated_network(x, y, mask, hidden):
     return Network(sizes, edges), data
 
 
+def sharing_network(x, y, domains, degrees, hidden):
+    """Routing through separate hidden pathways, of which each serves a group of inputs and a group of outputs (Fig. 5a).
+
+    `degrees` lists numbers of routes per pathway, squares of divisors of `domains`: (1,) is a pathway for each route,
+    (domains²,) one for all, and (1, domains²) has both kinds side by side. All routes are trained. Returns Network, Data.
+    """
+    items, sizes, edges = x.shape[-1], {}, []
+    sizes |= {f"in{i}": x.shape[0] for i in range(domains)}
+    for shared in degrees:
+        group = round(shared**0.5)
+        if group**2 != shared or domains % group:
+            raise ValueError(f"{shared} routes per pathway: this must be the square of a divisor of {domains}")
+        for a in range(0, domains, group):
+            for b in range(0, domains, group):
+                first, second = f"first{shared}:{a},{b}", f"second{shared}:{a},{b}"
+                sizes |= {first: hidden, second: hidden}
+                edges += [(f"in{i}", first) for i in range(a, a + group)] + [(first, second)]
+                edges += [(second, f"out{j}") for j in range(b, b + group)]
+    sizes |= {f"out{j}": y.shape[0] for j in range(domains)}
+    into = torch.arange(domains).repeat_interleave(domains).repeat_interleave(items)  # examples: every route, every item
+    out = torch.arange(domains).repeat(domains).repeat_interleave(items)
+    gates = {f"in{edge[0][2:]}→{edge[1]}": into == int(edge[0][2:]) for edge in edges if edge[0].startswith("in")}
+    gates |= {f"out{j}": out == j for j in range(domains)}
+    data = Data(
+        {f"in{i}": x.repeat(1, domains**2) for i in range(domains)},
+        {f"out{j}": y.repeat(1, domains**2) for j in range(domains)},
+        gates,
+    )
+    return Network(sizes, edges), data
+
+
 def gated_weights(weights, task):
     """The stacked weights of one run as the general engine names them."""
     encoders, middle, decoders = weights

@@ -161,3 +161,22 @@ def test_blocks_are_far_faster_than_the_plain_loop(domains, trained, capsys):
             f"blocks {1e3 * seconds['blocks']:.4f} ms: {ratio:.0f} times faster"
         )
     assert ratio > 50
+
+
+@pytest.mark.parametrize("shared", [1, 4, 16])
+def test_sharing_equations_are_the_race_on_the_explicit_graph(shared):
+    network, data = routing.sharing_network(X, Y, 4, (shared,), 5)
+    reduction = race.reduce(network, gated.effective_datasets(network, data))
+    times = [0.0, 4.0, 40.0]
+    b = race.flow(network, reduction, 0.1, times)
+    s = torch.linalg.svdvals(Y @ X.T / 4)
+    b1, b2 = race.routing_flow(times, s, 0.25, 4, 0.1, shared=shared)
+    assert len(network.paths) == 16
+    for name, strength in b.items():
+        expected = b2 if name.startswith("first") else b1
+        assert (strength.sort(-1).values - expected.sort(-1).values).abs().max() < 1e-8
+
+
+def test_groups_must_divide_the_domains():
+    with pytest.raises(ValueError, match="square of a divisor of 4"):
+        routing.sharing_network(X, Y, 4, (9,), 5)
