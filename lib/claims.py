@@ -26,19 +26,8 @@ BOOK = Path(__file__).resolve().parent.parent / "book"
 VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "recorded", "open")
 KINDS = ("claim", "printed", "corrected", "beyond")
 FIELDS = {
-    "id",
-    "page",
-    "where",
-    "claim",
-    "paper",
-    "expect",
-    "tolerance",
-    "reason",
-    "verdict",
-    "note",
-    "kind",
-    "erratum",
-    "format",
+    *("id", "page", "where", "claim", "paper", "expect", "tolerance", "reason", "verdict"),
+    *("note", "kind", "erratum", "format", "finding"),
 }
 
 
@@ -66,6 +55,7 @@ class Claim:
     kind: str = "claim"
     erratum: str = ""
     format: str = ""
+    finding: str = ""  # of a recorded claim: what its recorded run found
 
     def holds(self, value) -> bool:
         """Whether one measured value satisfies the relation in `expect`."""
@@ -185,7 +175,11 @@ def load(folder: str, book: Path | None = None) -> dict[str, Claim]:
             raise ClaimError(f"{folder}/{name}: verdict '{claim.verdict}' is none of {', '.join(VERDICTS)}")
         if claim.kind not in KINDS:
             raise ClaimError(f"{folder}/{name}: kind '{claim.kind}' is none of {', '.join(KINDS)}")
-        if claim.verdict != "reproduced" and not claim.note:
+        if (claim.verdict == "recorded") != (claim.finding in VERDICTS[:3]):
+            raise ClaimError(
+                f"{folder}/{name}: 'finding' (what the recorded run found) goes with the verdict recorded, and only with it"
+            )
+        if "reproduced" not in (claim.verdict, claim.finding) and not claim.note:
             raise ClaimError(f"{folder}/{name}: a verdict of '{claim.verdict}' needs a note: what we see instead, and why")
         if (claim.kind in ("printed", "corrected")) != bool(claim.erratum):
             raise ClaimError(f"{folder}/{name}: 'erratum' goes with the kinds printed and corrected, and only with them")
@@ -249,7 +243,7 @@ class Check:
     """`check(id, measured)` for one page; see `on_page`."""
 
     def __init__(self, page: str, namespace: dict, book: Path):
-        self.page, self.namespace = page, namespace
+        self.page, self.namespace, self.book = page, namespace, book
         self.all = load(page.split("/")[0], book)
         markdown = book / f"{page}.md"
         if not markdown.exists():
@@ -270,6 +264,8 @@ class Check:
             raise ClaimError(f"there is no claim '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
         if claim.page != self.page:
             raise ClaimError(f"claim '{name}' belongs to the page {claim.page}, this is {self.page}")
+        if claim.verdict == "recorded":
+            raise ClaimError(f"claim '{name}' needs the paper's size: show it with check.recorded('{name}')")
         measured = plain(measured)
         verdict = judge(claim, measured)
         show_row(claim, measured, verdict)
@@ -280,6 +276,21 @@ class Check:
                 f"but claims.yml declares '{claim.verdict}'"
             )
 
+    def recorded(self, name: str) -> None:
+        """Show a claim that was checked by a recorded run, with the run's date and cost."""
+        claim = self.all.get(name)
+        if claim is None or claim.verdict != "recorded" or claim.page != self.page:
+            raise ClaimError(f"'{name}' is not a recorded claim of {self.page}")
+        found = recorded_in(self.page, self.book).get(name)
+        if found is None:
+            raise ClaimError(f"no recorded run of {self.page} measured '{name}'; make one with `python -m lib run` and `record`")
+        verdict = judge(claim, found["measured"])
+        if verdict != claim.finding:
+            raise VerdictChanged(f"{name}: the recorded run gives '{verdict}', but claims.yml declares '{claim.finding}'")
+        when = f"recorded {found['finished'][:10]}, {found['seconds'] / 60:.0f} min on {found['device']}"
+        show_row(claim, found["measured"], verdict, when)
+        self.say(name, claim.show(found["measured"]))
+
     def say(self, name: str, value) -> None:
         """Make a text or number available to the page's prose as {glue:text}`name`."""
         text = value if isinstance(value, str) else number(plain(value))
@@ -287,12 +298,15 @@ class Check:
         publish({f"{prefix}text/plain": text}, {"scrapbook": {"name": name, "mime_prefix": prefix}})
 
 
-def show_row(claim: Claim, measured, verdict: str) -> None:
-    """One row: as an HTML table, as text, and as a record in the output's metadata for the scoreboard."""
+def show_row(claim: Claim, measured, verdict: str, recorded: str = "") -> None:
+    """One row: as an HTML table, as text, and as a record in the output's metadata for the scoreboard.
+
+    `recorded` says when and at what cost a recorded run measured it.
+    """
     columns = {"claim": 38, "paper": 13, "ours": 22, "tolerance": 12, "verdict": 15}  # widths in per cent
     several = measured.items() if isinstance(measured, dict) else []
     ours = "<br>".join(f"{html.escape(name)}: {claim.show(value)}" for name, value in several) or claim.show(measured)
-    texts = (claim.claim, claim.paper or "–", claim.tolerance_text(), verdict)
+    texts = (claim.claim, claim.paper or "–", claim.tolerance_text(), f"{verdict} ({recorded})" if recorded else verdict)
     paragraph, paper, tolerance, word = (html.escape(text) for text in texts)
     widths = "".join(f'<col style="width: {width}%">' for width in columns.values())
     head = "".join(f"<th>{name}</th>" for name in columns)
@@ -304,7 +318,7 @@ def show_row(claim: Claim, measured, verdict: str) -> None:
         f"<colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>"
     )
     text = f"[{verdict}] {claim.id}: ours {claim.show(measured)} | paper {claim.paper or '–'} | {claim.tolerance_text()}"
-    record = {"id": claim.id, "measured": measured, "verdict": verdict}
+    record = {"id": claim.id, "measured": measured, "verdict": "recorded" if recorded else verdict}
     publish({"text/plain": text, "text/html": table}, {"racing": record})
 
 
@@ -334,6 +348,19 @@ def measured_in(page: str, book: Path | None = None) -> dict[str, dict]:
     """Records of a page's committed notebook; empty when there is none."""
     path = (book or BOOK) / f"{page}.ipynb"
     return records(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def recorded_in(page: str, book: Path | None = None) -> dict[str, dict]:
+    """What recorded runs of a page measured: claim id -> record with the run's `finished`, `seconds`, `device`; newest wins."""
+    folder, name = page.split("/")
+    rows = [
+        json.loads(path.read_text(encoding="utf-8")) for path in ((book or BOOK) / folder / "recorded").glob(f"{name}-*.json")
+    ]
+    found = {}
+    for row in sorted(rows, key=lambda row: row["finished"]):
+        about = {key: row[key] for key in ("finished", "seconds", "device", "run")}
+        found |= {claim: record | about for claim, record in row["results"].items()}
+    return found
 
 
 def papers(book: Path | None = None) -> list[str]:

@@ -38,11 +38,31 @@ def main(arguments: list[str]) -> int:
     inner.set_defaults(action=lambda options: pages.execute_and_report(options.page))
 
     run = commands.add_parser("run", help="run one page with other parameters, through papermill, into _runs/")
-    run.add_argument("page")
-    run.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE")
-    run.add_argument("--preset", default="laptop", help="smoke, laptop (default) or paper")
-    run.add_argument("--device", default="cpu", help="auto, cpu (default) or cuda")
+    run_options(run)
     run.set_defaults(action=run_page)
+
+    sweep = commands.add_parser("sweep", help="run one page over a grid of parameters, on all cores or a Dask cluster")
+    run_options(sweep)
+    sweep.add_argument("--grid", action="append", default=[], metavar="NAME=VALUES", help="0:10 | 0.1:0.9:0.1 | a,b,c")
+    sweep.add_argument("--on", default="local", metavar="ADDRESS", help="local (default) or a Dask scheduler, tcp://host:8786")
+    sweep.add_argument("--workers", type=int, help="processes of the local cluster (default: one per core)")
+    sweep.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="for one point (default: 3600)")
+    sweep.add_argument("--force", action="store_true", help="run finished points again")
+    sweep.add_argument("--dry-run", action="store_true", help="only list the points")
+    sweep.set_defaults(action=sweep_page)
+
+    point = commands.add_parser("_point")
+    point.add_argument("text")
+    point.set_defaults(action=run_one_point)
+
+    table = commands.add_parser("results", help="one table of all finished runs of a page")
+    table.add_argument("page")
+    table.add_argument("--csv", metavar="FILE", help="write the table there instead of showing it")
+    table.set_defaults(action=show_results)
+
+    keep = commands.add_parser("record", help="keep a run's row with the book, for its page to show")
+    keep.add_argument("run", help="its name, or the beginning of it")
+    keep.set_defaults(action=record_run)
 
     listing = commands.add_parser("pages", help="list the pages, their parameters and whether they are fresh")
     listing.set_defaults(action=list_pages)
@@ -147,6 +167,13 @@ def execute_pages(options) -> int:
     return 1 if failures else 0
 
 
+def run_options(parser) -> None:
+    parser.add_argument("page")
+    parser.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--preset", default="laptop", help="smoke, laptop (default) or paper")
+    parser.add_argument("--device", default="cpu", help="auto, cpu (default) or cuda")
+
+
 def run_page(options) -> int:
     from lib import parameters, runs
 
@@ -154,16 +181,75 @@ def run_page(options) -> int:
         page = pages.find(options.page)
         given = dict(split(text) for text in options.parameter)
         settings = runs.settle(page, given, options.preset, options.device)
+        print(f"{page.name}: " + ", ".join(f"{name}={value}" for name, value in settings.items()), flush=True)
+        row = runs.run(page, settings)
     except (pages.PageError, parameters.ParameterError, runs.RunError) as error:
         return complain(error)
-    print(f"{page.name}: " + ", ".join(f"{name}={value}" for name, value in settings.items()), flush=True)
-    row = runs.run(page, settings)
     for record in row["results"].values():
         print(f"  {record['verdict']:<18} {record['id']}")
     print(f"{row['status']} in {row['seconds']:.1f} s: _runs/{page.name}/{row['run']}.ipynb and .json")
     if row["status"] == "failed":
         print(row["error"], file=sys.stderr)
         return 1
+    return 0
+
+
+def sweep_page(options) -> int:
+    from lib import parameters, runs, sweeps
+
+    try:
+        page = pages.find(options.page)
+        given = dict(split(text) for text in options.parameter)
+        todo = sweeps.points(page, options.grid, given, options.preset, options.device)
+        if options.dry_run:
+            for point in todo:
+                state = "finished" if point.finished(page) else "to run"
+                print(f"{point.name}  {state:<9} {sweeps.describe(point)}")
+            print(f"{len(todo)} points")
+            return 0
+        how = {"on": options.on, "workers": options.workers, "timeout": options.timeout, "force": options.force}
+        outcome = sweeps.sweep(page, todo, **how)
+    except (pages.PageError, parameters.ParameterError, runs.RunError) as error:
+        return complain(error)
+    print(f"{outcome.finished} finished, {outcome.skipped} skipped (already finished), {outcome.failed} failed")
+    if outcome.interrupted:
+        left = len(todo) - outcome.finished - outcome.skipped - outcome.failed
+        print(f"stopped with {left} points to go; give the same command again to go on")
+        return 130
+    return 1 if outcome.failed else 0
+
+
+def run_one_point(options) -> int:
+    from lib import sweeps
+
+    return sweeps.execute_point(options.text)
+
+
+def show_results(options) -> int:
+    from lib import runs
+
+    try:
+        table = runs.results(options.page)
+    except pages.PageError as error:
+        return complain(error)
+    if table.empty:
+        print(f"there are no finished runs of {options.page} yet; make one with `python -m lib run {options.page}`")
+    elif options.csv:
+        table.to_csv(options.csv, index=False)
+        print(f"{len(table)} runs written to {options.csv}")
+    else:
+        print(table.drop(columns=["fingerprint"]).to_string(index=False, max_colwidth=24))
+    return 0
+
+
+def record_run(options) -> int:
+    from lib import runs
+
+    try:
+        target = runs.record(options.run)
+    except runs.RunError as error:
+        return complain(error)
+    print(f"recorded as {target.relative_to(ROOT)}; its page shows it after the next `make book`")
     return 0
 
 
@@ -177,15 +263,18 @@ def split(text: str) -> tuple[str, str]:
 
 
 def list_pages(options) -> int:
-    from lib import parameters
+    from lib import parameters, runs
 
     known = pages.seconds()
     for page in pages.every():
         reasons = pages.stale(page)
         state = f"stale: {reasons[0]}" if reasons else "fresh"
         took = f"{known[page.name]:.1f} s" if page.name in known else "–"
-        print(f"{page.name}  ({took}, {state})")
+        sizes = runs.presets(page)
+        print(f"{page.name}  (laptop {took}, {state})")
+        if "paper" in sizes:
+            print(f"    paper preset: {sizes.get('cost', 'cost not estimated')}")
         for p in parameters.of_page(page.markdown).values():
-            print(f"    {p.name}: {p.type} = {p.default!r}  {p.help}")
+            other = ", ".join(f"{name} {sizes[name][p.name]!r}" for name in ("smoke", "paper") if p.name in sizes.get(name, {}))
+            print(f"    {p.name}: {p.type} = {p.default!r}  {p.help}" + (f"  ({other})" if other else ""))
     return 0
-

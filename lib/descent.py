@@ -84,7 +84,10 @@ def descend(
             for i, (w, g) in enumerate(zip(weights, gradient(weights), strict=True)):
                 if velocity is not None:
                     g = velocity[i].mul_(momentum).add_(g)
-                w.sub_(g * step)
+                if isinstance(step, Tensor):
+                    w.sub_(g * step)
+                else:
+                    w.sub_(g, alpha=step)  # no temporary: a tenth of the time of small runs
             if now % every == 0 or now == steps:
                 look(now)
                 bar.update(now - bar.n)

@@ -64,7 +64,7 @@ class Generated(SphinxDirective):
 
     def depends_on_results(self) -> None:
         """Read this document again whenever a claim, a notebook or a measured time changes."""
-        for pattern in ("*/claims.yml", "*/*.ipynb", pages.SECONDS, "presets.yml"):
+        for pattern in ("*/claims.yml", "*/*.ipynb", "*/recorded/*.json", pages.SECONDS, "presets.yml"):
             for path in self.book.glob(pattern):
                 self.env.note_dependency(str(path))
 
@@ -162,6 +162,34 @@ def scoreboard_table(part: str, book: Path, link) -> str:
         cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]))]
         rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return "````{div} scoreboard\n" + "\n".join(rows) + "\n````"
+
+
+class Recorded(Generated):
+    """Recorded runs of the page, at sizes that a laptop does not reach, beside what the laptop measured."""
+
+    def text(self) -> str:
+        kept = runs.recorded(self.page)
+        if not kept:
+            return "No run at a larger size is recorded yet."
+        known = parameters.of_page(self.page.markdown)
+        here = claims.measured_in(self.page.name, self.book)
+        mine = claims.of_page(self.page.name, self.book)
+        blocks = []
+        for row in kept:
+            other = {name: value for name, value in row["parameters"].items() if name in known and value != known[name].default}
+            sizes = ", ".join(f"`{name}={value}`" for name, value in other.items()) or "the page's own parameters"
+            state = "" if row["current"] else " **Recorded under an older version of the code.**"
+            cost = f"{row['seconds'] / 60:.1f} minutes on {row['device']} ({row['machine']}, torch {row['versions']['torch']})"
+            blocks.append(f"Run `{row['run']}` of {row['finished'][:10]}: {sizes}; {cost}.{state}")
+            lines = ["| claim | on this page | recorded | verdict there |", "|---|---|---|---|"]
+            for name, record in row["results"].items():
+                if name in mine:
+                    laptop = mine[name].show(here[name]["measured"]) if name in here else "–"
+                    verdict = claims.judge(mine[name], record["measured"])
+                    cells = [mine[name].claim, laptop, mine[name].show(record["measured"]), badge(verdict)]
+                    lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            blocks.append("````{div} scoreboard\n" + "\n".join(lines) + "\n````")
+        return "\n\n".join(blocks)
 
 
 class Scoreboard(Generated):
@@ -297,6 +325,7 @@ def setup(app) -> dict:
         "glance": Glance,
         "claims": ClaimList,
         "parameters": ParameterTable,
+        "recorded": Recorded,
         "scoreboard": Scoreboard,
         "scoreline": ScoreLine,
         "errata": Errata,

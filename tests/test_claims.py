@@ -1,5 +1,6 @@
 """Claims: the file format, the verdicts, and the book's own claims against its executed pages."""
 
+import json
 import math
 import re
 
@@ -90,6 +91,7 @@ def test_arithmetic_evaluates_nothing_else(text):
         ("where: Eq. 1", "where: Eq. 1\n  kind: printed", "'erratum' goes with"),
         ("where: Eq. 1", "where: Eq. 1\n  colour: red", "unknown field colour"),
         ("id: two-width", "id: one-width", "twice"),
+        ("verdict: reproduced", "verdict: recorded", "'finding'"),
     ],
 )
 def test_ill_formed_claims_are_named(repository, old, new, message):
@@ -121,6 +123,26 @@ def test_verdicts_bind_in_both_directions_but_only_with_the_books_parameters(rep
         claims.Check("paper/one", {"width": 3, "name": "x"}, book)("one-width", 6.0)
 
 
+def test_recorded_claims_need_a_recorded_run(repository):
+    repository.edit("book/paper/claims.yml", "verdict: reproduced", "verdict: recorded\n  finding: reproduced")
+    book = repository.root / "book"
+    check = claims.Check("paper/one", {"width": 3, "name": "x"}, book)
+    with pytest.raises(ClaimError, match="check.recorded"):
+        check("one-width", 6.0)
+    with pytest.raises(ClaimError, match="no recorded run"):
+        check.recorded("one-width")
+    (book / "paper/recorded").mkdir()
+    row = {"finished": "2026-01-01T00:00:00", "seconds": 600.0, "device": "cpu", "run": "abc"}
+    for measured, good in ((6.0, True), (7.0, False)):
+        results = {"one-width": {"id": "one-width", "measured": measured, "verdict": "reproduced"}}
+        repository.write("book/paper/recorded/one-abc.json", json.dumps(row | {"results": results}))
+        if good:
+            check.recorded("one-width")
+        else:
+            with pytest.raises(claims.VerdictChanged, match="recorded run gives 'not reproduced'"):
+                check.recorded("one-width")
+
+
 def test_row_is_escaped():
     tested = claim(claim="a < b & <script>")
     shown = []
@@ -145,9 +167,14 @@ def test_ids_are_unique_in_the_book():
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_claim_is_checked_by_its_page_with_the_declared_verdict(paper):
     for name, entry in claims.load(paper).items():
-        if entry.verdict in ("recorded", "open"):
+        if entry.verdict == "open":
             continue
         measured = claims.measured_in(entry.page)
+        if entry.verdict == "recorded":
+            there = claims.recorded_in(entry.page)
+            assert name in there and judge(entry, there[name]["measured"]) == entry.finding
+            assert measured[name]["verdict"] == "recorded"
+            continue
         assert name in measured, f"{entry.page} does not check {name}"
         assert measured[name]["verdict"] == entry.verdict
         assert judge(entry, measured[name]["measured"]) == entry.verdict, (
