@@ -162,3 +162,33 @@ def routing_items(heights: tuple[float, float, float] = (6.0, 4.0, 3.0)) -> tupl
     everything, half, own = heights
     level = torch.tensor([everything, half, half, own, own, own, own], dtype=torch.float64)
     return torch.eye(4, dtype=torch.float64), level[:, None] * tree(4)
+
+
+def lorenz(steps: int, dt: float = 0.01, start: tuple[float, float, float] = (0.0, 1.0, 0.0), method: str = "euler") -> Tensor:
+    """A trajectory of the Lorenz system, (steps, 3), from `start` on; sigma 10, rho 28, beta 8/3.
+
+    Euler's method (the paper's) or the classical Runge-Kutta of order four. Bias learning, Fig. 2.
+    """
+
+    def flow(p: tuple[float, float, float]) -> tuple[float, float, float]:
+        x, y, z = p
+        return 10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z
+
+    def moved(p, slope, by):
+        return tuple(a + by * b for a, b in zip(p, slope, strict=True))
+
+    def euler(p):
+        return moved(p, flow(p), dt)
+
+    def runge_kutta(p):
+        k1 = flow(p)
+        k2 = flow(moved(p, k1, dt / 2))
+        k3 = flow(moved(p, k2, dt / 2))
+        k4 = flow(moved(p, k3, dt))
+        return moved(p, [(a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(k1, k2, k3, k4, strict=True)], dt)
+
+    step = {"euler": euler, "runge-kutta": runge_kutta}[method]
+    points = [tuple(map(float, start))]
+    for _ in range(steps - 1):
+        points.append(step(points[-1]))
+    return torch.tensor(points, dtype=torch.float64)

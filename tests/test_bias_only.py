@@ -38,7 +38,7 @@ def plain_loop(x, y, network, bias, epochs, batch, rate, seed):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_float32_biases_are_those_of_the_plain_loop(digits, seed):
-    """To 1e-6, which is rounding. (In longer training a pre-activation comes within rounding of its threshold, sooner or later.)"""
+    """To 1e-6, which is rounding. (In longer training some pre-activation comes within rounding of its threshold.)"""
     x, y = digits.x_train.flatten(1), digits.y_train
     network = bias_only.frozen(1000, seed=seed)
     reference = plain_loop(x, y, network, torch.zeros(1000), epochs=2, batch=200, rate=0.02, seed=5)
