@@ -20,7 +20,7 @@ def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, rad
     it shows that one example: what is gated off, and everything that therefore carries no signal, is pale.
     """
     ax = ax or plt.gca()
-    place = positions(network)
+    place = positions(network, gap=max(0.55, 2.6 * radius))
     share = {name: float((gate != 0).double().mean()) for name, gate in data.gates.items()} if data else {}
     alive = _alive(network, data, example) if example is not None else None
 
@@ -56,8 +56,8 @@ def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, rad
     return ax
 
 
-def positions(network):
-    """Where to draw each node, dict of (x, y): column by longest way from an input, spread evenly within a column."""
+def positions(network, gap=0.55):
+    """Where to draw each node, dict of (x, y): column by longest way from an input, `gap` apart within a column."""
     column = {}
     for node in network.order:
         column[node] = 1 + max((column[edge.source] for edge in network.incoming[node]), default=-1)
@@ -67,7 +67,7 @@ def positions(network):
     for number in range(last + 1):
         nodes = [node for node in network.sizes if column[node] == number]
         for i, node in enumerate(nodes):
-            place[node] = (float(number), 0.55 * ((len(nodes) - 1) / 2 - i))
+            place[node] = (float(number), gap * ((len(nodes) - 1) / 2 - i))
     return place
 
 

@@ -38,11 +38,14 @@ class Domains:
     y_train: torch.Tensor
     y_test: torch.Tensor
 
+    def to(self, device):
+        return Domains(*(part.to(device) for part in vars(self).values()))
+
 
 def principal(train, test, components, whiten=False):
     """Leading principal components of centred inputs: train (..., images, pixels) -> (..., components, images), test alike.
 
-    Also returns the variances (..., components) on the training images: 1 if `whiten`.
+    Also returns the variances (..., components) on the training images: 1 if `whiten`, 0 where nothing varies.
     """
     mean = train.mean(-2, keepdim=True)
     covariance = (train - mean).mT @ (train - mean) / train.shape[-2]
@@ -55,8 +58,10 @@ def _axes(covariance, components, whiten):
     values, vectors = values[..., -components:].flip(-1), vectors[..., -components:].flip(-1)
     # an eigenvector's sign is arbitrary; fixing it keeps reruns on other machines comparable
     vectors = vectors * torch.where(vectors.sum(-2, keepdim=True) < 0, -1.0, 1.0)
-    if whiten:
-        return (vectors / values.sqrt().unsqueeze(-2)).to(covariance), torch.ones_like(values).to(covariance)
+    if whiten:  # but leave out directions in which nothing varies, such as the always empty corner pixels
+        keep = (values > 1e-6 * values.amax(-1, keepdim=True)).double()
+        scale = keep / values.clamp(min=1e-30).sqrt()
+        return (vectors * scale.unsqueeze(-2)).to(covariance), keep.to(covariance)
     return vectors.to(covariance), values.to(covariance)
 
 
@@ -100,14 +105,14 @@ def rotated_domains(images, domains, components, span=180.0, whiten=False):
 
 
 def random_features(images, filters):
-    """A frozen convolution with random filters, its ReLU, averaged over a 4 × 4 grid: (n, filters · 16).
+    """A frozen convolution with random filters at every second pixel, its ReLU, averaged over a 4 × 4 grid: (n, filters · 16).
 
     `filters` (number, 1, side, side) come from `patch_filters`. It stands in for the paper's pretrained network: the
     same number of features, but nothing in it has been learned from labels.
     """
     parts = []
     for batch in images.split(500):
-        response = torch.relu(torch.nn.functional.conv2d(batch[:, None], filters.to(batch)) - 0.5)
+        response = torch.relu(torch.nn.functional.conv2d(batch[:, None], filters.to(batch), stride=2) - 0.5)
         parts.append(torch.nn.functional.adaptive_avg_pool2d(response, 4).flatten(1))
     return torch.cat(parts)
 

@@ -108,6 +108,13 @@ def test_whitened_components_have_unit_variance_and_no_correlation(images):
     assert (variance == 1).all()
 
 
+def test_directions_without_variance_are_left_out_of_whitening():
+    flat = torch.cat([torch.randn(50, 3, generator=torch.Generator().manual_seed(0)).double(), torch.zeros(50, 2)], 1)
+    train, test, variance = naturalistic.principal(flat, flat + 1, 5, whiten=True)
+    assert variance.tolist() == [1, 1, 1, 0, 0]
+    assert torch.isfinite(test).all() and (test[3:] == 0).all()
+
+
 def test_patch_filters_respond_with_unit_size(images):
     filters = naturalistic.patch_filters(images.x_train, number=4, side=3, samples=500)
     assert filters.shape == (4, 1, 3, 3)
