@@ -75,7 +75,7 @@ class Ensemble:
 
     def effective_rank(self, x: Tensor, centred: bool = False) -> Tensor:
         """Effective rank of the hidden layer's Gram matrix for the images x, (networks,). Early Linearization Eq. 1."""
-        return representations.effective_rank(representations.gram(self.hidden(x).mT.double(), centred))
+        return representations.effective_rank_of_gram(self.hidden(x).mT.double(), centred)
 
     def only(self, chosen: Tensor) -> "Ensemble":
         """The chosen networks alone; `chosen` (networks,) is boolean."""
@@ -121,7 +121,7 @@ def train(
         if now < steps:
             chosen = batches.next()[networks.seed]  # (networks, batch)
             networks.step(x[chosen], y[chosen], step)
-    return Recording(torch.tensor(times), {"loss": torch.stack(losses).double()})
+    return Recording(torch.tensor(times), {"loss": torch.stack(losses).double().cpu()})
 
 
 def train_to(

@@ -12,14 +12,21 @@ def effective_rank(matrix: Tensor) -> Tensor:
 
     Early Linearization Eq. 1, without the minus sign that is printed in front of it.
     """
-    s = torch.linalg.svdvals(matrix)
-    p = s / s.sum(-1, keepdim=True)
-    return torch.exp(-torch.special.xlogy(p, p).sum(-1))
+    return _rank_of(torch.linalg.svdvals(matrix))
 
 
 def effective_rank_as_printed(matrix: Tensor) -> Tensor:
     """Early Linearization Eq. 1 letter by letter."""
     return -effective_rank(matrix)
+
+
+def effective_rank_of_gram(h: Tensor, centred: bool = False) -> Tensor:
+    """`effective_rank(gram(h, centred))` without the Gram matrix, whose singular values are the squares of h's; (...).
+
+    For 128 units and 500 items that is twenty times cheaper.
+    """
+    h = h - h.mean(-1, keepdim=True) if centred else h
+    return _rank_of(torch.linalg.svdvals(h).square())
 
 
 def gram(h: Tensor, centred: bool = False) -> Tensor:
@@ -62,3 +69,8 @@ def variance_explained(h: Tensor, features: Tensor) -> Tensor:
     f = features - features.mean(-1, keepdim=True)
     basis = torch.linalg.qr(f.mT)[0]  # (items, number), orthonormal
     return (h @ basis).square().sum((-2, -1)) / h.square().sum((-2, -1))
+
+
+def _rank_of(spectrum: Tensor) -> Tensor:
+    p = spectrum / spectrum.sum(-1, keepdim=True)
+    return torch.exp(-torch.special.xlogy(p, p).sum(-1))

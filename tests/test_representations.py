@@ -27,6 +27,13 @@ def test_effective_rank_lies_between_one_and_the_rank_and_ignores_scale(n, m, sc
     assert torch.allclose(rank, representations.effective_rank(scale * a), rtol=1e-9)
 
 
+@pytest.mark.parametrize("centred", [False, True])
+def test_effective_rank_of_a_gram_matrix_without_it(centred):
+    h = torch.randn(3, 5, 9, generator=torch.Generator().manual_seed(6), dtype=torch.float64) + 1
+    plain = representations.effective_rank(representations.gram(h, centred))
+    assert torch.allclose(representations.effective_rank_of_gram(h, centred), plain, atol=1e-9)
+
+
 def test_gram_and_distances():
     h = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     plain = torch.cdist(h.mT, h.mT)
