@@ -111,10 +111,14 @@ class PreActivations:
 
 @dataclass
 class Learned:
-    """What an ensemble has learned: `bias` and `mask` are (members, units), `loss` (epochs, members) on the training batches."""
+    """What an ensemble has learned: `bias` and `mask` are (members, units), `loss` (epochs, members) on the training batches.
+
+    `soft` is the mask of the last training step, before it was cut at one half.
+    """
 
     bias: Tensor
     mask: Tensor
+    soft: Tensor
     loss: Tensor
 
 
@@ -146,7 +150,8 @@ def train_biases(
 
     losses = _adam(bias, gradient, len(cache), epochs, batch, rate, seed, constant_rate, label)
     bias = bias.view(network.members, -1)
-    return Learned(bias, torch.ones_like(bias), losses)
+    one = torch.ones_like(bias)
+    return Learned(bias, one, one, losses)
 
 
 def train_masks(
@@ -186,8 +191,8 @@ def train_masks(
         return loss, towards_mask * slope * (1 - soft)
 
     losses = _adam(s, gradient, len(cache), epochs, batch, rate, seed, constant_rate, label)
-    mask = (s > 0).float().view(network.members, -1)
-    return Learned(fixed.view(network.members, -1), mask, losses)
+    s = s.view(network.members, -1)
+    return Learned(fixed.view(network.members, -1), (s > 0).float(), torch.sigmoid(slopes[1] * s), losses)
 
 
 def train_fully(
@@ -245,14 +250,23 @@ def accuracy(x: Tensor, y: Tensor, network: Frozen, bias: Tensor, mask: Tensor |
     return (answers(x, network, bias, mask, output_bias).argmax(-1) == y).double().mean(-1)
 
 
-def unit_variance(x: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None = None, chunk: int = 1000) -> Tensor:
+def unit_variance(x: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None = None) -> Tensor:
     """Variance of each hidden unit over the images, (members, units): the task variance of Appendix F, and Appendix G's."""
-    x = x.flatten(1)
-    total = square = 0
-    for part in x.split(chunk):
-        h = _hidden(part, network, bias, mask).double()
-        total, square = total + h.sum(1), square + h.square().sum(1)
-    return (square / len(x) - (total / len(x)).square()).clamp(min=0)
+    nothing = torch.zeros(len(x), dtype=torch.long, device=x.device)
+    return examine(x, nothing, network, bias, mask)[1]
+
+
+def examine(
+    x: Tensor, y: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None = None, chunk: int = 1000
+) -> tuple[Tensor, Tensor]:
+    """`accuracy` (members,) and `unit_variance` (members, units) in one pass over the images."""
+    a = network.a.view(len(network.a), network.members, -1).permute(1, 2, 0)
+    right, total, square = 0, 0, 0
+    for part, label in zip(x.flatten(1).split(chunk), y.split(chunk), strict=True):
+        h = _hidden(part, network, bias, mask)  # (members, images, units)
+        right = right + ((h @ a).argmax(-1) == label).double().sum(-1)
+        total, square = total + h.sum(1, dtype=torch.float64), square + h.square().sum(1, dtype=torch.float64)
+    return right / len(x), (square / len(x) - (total / len(x)).square()).clamp(min=0)
 
 
 def _hidden(x: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None) -> Tensor:

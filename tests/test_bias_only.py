@@ -103,6 +103,7 @@ def test_mask_training_follows_autograd():
             optimiser.step()
             now += 1
     assert (learned.mask[0] == (s > 0)).all()
+    assert torch.allclose(learned.soft[0], torch.sigmoid(40 * s), atol=1e-4)
     assert 0 < learned.mask.sum() < 50
 
 
@@ -177,7 +178,10 @@ def test_unit_variance_is_the_variance(digits):
     mask = (torch.arange(50) % 3 > 0).float().expand(2, 50)
     h = torch.stack([(digits.x_test.flatten(1) @ network.member(k).w.T + bias[k]).relu() * mask[k] for k in range(2)])
     expected = h.double().var(1, correction=0)
-    assert torch.allclose(bias_only.unit_variance(digits.x_test, network, bias, mask, chunk=300), expected, atol=1e-6)
+    assert torch.allclose(bias_only.unit_variance(digits.x_test, network, bias, mask), expected, atol=1e-6)
+    accuracy, variance = bias_only.examine(digits.x_test, digits.y_test, network, bias, mask, chunk=300)
+    assert torch.allclose(variance, expected, atol=1e-6)
+    assert torch.equal(accuracy, bias_only.accuracy(digits.x_test, digits.y_test, network, bias, mask))
 
 
 @pytest.mark.parametrize(
