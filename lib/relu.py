@@ -66,7 +66,7 @@ def preactivations(
             if kinds[layer] == "relu":
                 h = h.relu()
             elif kinds[layer] == "gated" and fixed[layer] is not None:
-                h = h * fixed[layer]
+                h = h * fixed[layer].to(h)
     return result
 
 
@@ -142,14 +142,18 @@ def train(
     label: str = "ReLU networks",
     **kind,
 ) -> Recording:
-    """Full-batch gradient descent in place; records "loss" (times, *ensemble) and whatever `observe` returns."""
+    """Full-batch gradient descent in place; records "loss" (times, *ensemble) and whatever `observe` returns.
+
+    Trains wherever weights and data are; the recording comes home to the CPU.
+    """
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
         seen = {"loss": loss(w, x, y, reduction=reduction, **kind)}
         return seen | observe(w) if observe else seen
 
     slope = gradient(x, y, reduction=reduction, **kind)
-    return descend(weights, slope, step=step, steps=steps, every=every, observe=watch, label=label)
+    run = descend(weights, slope, step=step, steps=steps, every=every, observe=watch, label=label)
+    return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
 
 
 def train_in_batches(runs: int, batch: int, start: Callable[[int, int], list[Tensor]], x: Tensor, y: Tensor, **options):
@@ -196,7 +200,7 @@ def unit_states(on: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
 
     `on` is what `gates` returns; `weight` (..., units) counts units by what they contribute instead of by number.
     """
-    weight = torch.ones(on.shape[:-1], dtype=torch.float64) if weight is None else weight
+    weight = torch.ones(on.shape[:-1], dtype=torch.float64, device=on.device) if weight is None else weight
     share = weight / weight.sum(-1, keepdim=True)
     always, never = on.all(-1), ~on.any(-1)
     return {
@@ -216,7 +220,9 @@ def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Ten
     from sklearn.cluster import KMeans  # slow to import, and needed only here
     from threadpoolctl import threadpool_limits
 
-    points, counts = distinct_gates(samples[samples.any(-1)])
+    points, counts = distinct_gates(samples)
+    alive = points.any(-1)
+    points, counts = points[alive], counts[alive]
     with threadpool_limits(1):  # threads wait for each other longer than they work, and change the order of sums
         fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.double().numpy(), sample_weight=counts.numpy())
     centroids = torch.as_tensor(fit.cluster_centers_)
@@ -234,7 +240,8 @@ def distinct_gates(samples: Tensor) -> tuple[Tensor, Tensor]:
     if items > 62:
         raise ValueError(f"patterns over more than 62 items do not fit into an integer, got {items}")
     place = 2 ** torch.arange(items)
-    codes, counts = (samples.reshape(-1, items).long() * place).sum(-1).unique(return_counts=True)
+    pieces = samples.reshape(-1, items).split(1_000_000)  # as integers a pattern takes eight times the memory
+    codes, counts = torch.cat([(piece.long() * place).sum(-1) for piece in pieces]).unique(return_counts=True)
     return (codes[:, None] & place).bool(), counts
 
 
