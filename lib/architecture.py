@@ -33,8 +33,7 @@ def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, rad
     for name, edge in network.edges.items():
         turn = parallel[edge.source, edge.target] = parallel.get((edge.source, edge.target), -1) + 1
         (x0, y0), (x1, y1) = place[edge.source], place[edge.target]
-        skips = any(place[v][1] == y0 == y1 and x0 < place[v][0] < x1 for v in network.sizes)
-        bend = (-0.25 if skips else 0.0) + 0.25 * ((turn + 1) // 2) * (-1) ** turn
+        bend = _bend(place, edge, radius) + 0.25 * ((turn + 1) // 2) * (-1) ** turn
         points = dict(posA=(x0, y0), posB=(x1, y1), connectionstyle=f"arc3,rad={bend}", shrinkA=0, shrinkB=0)
         body = _circle_of(ax, place[edge.target], radius), _circle_of(ax, place[edge.source], radius)
         arrow = FancyArrowPatch(
@@ -42,7 +41,8 @@ def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, rad
         )
         ax.add_patch(arrow)
         if labels and alive is None and name in share:
-            ax.text((x0 + x1) / 2, (y0 + y1) / 2 + 0.05, f"{share[name]:.0%}", color=colour(name), fontsize=7, ha="center")
+            middle = (x0 + x1 + bend * (y1 - y0)) / 2, (y0 + y1 - bend * (x1 - x0)) / 2  # of matplotlib's arc3
+            ax.text(middle[0], middle[1] + 0.05, f"{share[name]:.0%}", color=colour(name), fontsize=7, ha="center")
     for node, (x, y) in place.items():
         ax.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=colour(node), linewidth=1.6, zorder=3))
         text = f"{node}\n{network.sizes[node]}" if sizes else node
@@ -51,7 +51,11 @@ def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, rad
             ax.text(x, y - radius - 0.03, f"on {share[node]:.0%}", color=colour(node), fontsize=7, ha="center", va="top")
     xs, ys = zip(*place.values(), strict=True)
     margin = radius + 0.12
-    ax.set(xlim=(min(xs) - margin, max(xs) + margin), ylim=(min(ys) - margin, max(ys) + margin), aspect="equal")
+    curved = max(
+        abs(_bend(place, edge, radius)) * (place[edge.target][0] - place[edge.source][0]) for edge in network.edges.values()
+    )
+    low, high = min(ys) - max(margin, curved / 2 + 0.08), max(ys) + max(margin, curved / 2 + 0.08)
+    ax.set(xlim=(min(xs) - margin, max(xs) + margin), ylim=(low, high), aspect="equal")
     ax.axis("off")
     return ax
 
@@ -69,6 +73,16 @@ def positions(network, gap=0.55):
         for i, node in enumerate(nodes):
             place[node] = (float(number), gap * ((len(nodes) - 1) / 2 - i))
     return place
+
+
+def _bend(place, edge, radius):
+    """How much to curve an edge, so that it passes other nodes at a distance: 0 if a straight line does."""
+    (x0, y0), (x1, y1) = place[edge.source], place[edge.target]
+    for node, (x, y) in place.items():
+        height = y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+        if node not in (edge.source, edge.target) and x0 < x < x1 and abs(y - height) < 1.5 * radius:
+            return 0.25 if y > height else -0.25
+    return 0.0
 
 
 def _circle_of(ax, centre, radius):
