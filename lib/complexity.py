@@ -51,6 +51,15 @@ def cosine(y, dims=2):
     return _weighted_mean(y.abs(), weight.to(y), frequency.to(y), dims)
 
 
+def energy_above(y, frequency):
+    """Share of variance in cosine waves of more than `frequency` cycles per domain; (..., m, m) to (...)."""
+    y = _centred(y)
+    spectrum = _dct_matrix(y.shape[-2]).to(y) @ y @ _dct_matrix(y.shape[-1]).to(y).T
+    high = _norm([torch.arange(m) / 2 for m in y.shape[-2:]]).to(y) > frequency
+    total = spectrum.square().sum((-2, -1))
+    return (spectrum.square() * high).sum((-2, -1)) / torch.where(total == 0, 1, total)
+
+
 def polynomial(y, basis="chebyshev", order=None, constant=False):
     """Mean order of a function of two variables in a basis of orthogonal polynomials; shape (...).
 

@@ -14,8 +14,9 @@ import torch
 from torch.nn import functional
 from tqdm import tqdm
 
-from lib import random_networks
+from lib import random_networks, tasks
 from lib.descent import Recording
+from lib.random_networks import Prior
 
 
 def fit(parameters, predict, target, *, rate, steps, loss="squared", every=0, observe=None, label=""):
@@ -94,6 +95,11 @@ def copied(layers):
     return [{name: tensor.clone() for name, tensor in layer.items()} for layer in layers]
 
 
+def repeated(layers, times):
+    """The ensemble `times` times over, one copy after the other: (times * networks, ...)."""
+    return [{name: tensor.repeat(times, 1, 1) for name, tensor in layer.items()} for layer in layers]
+
+
 def weight_magnitude(layers):
     """Mean absolute value of all weights (biases left out) of each network: (networks,)."""
     weights = torch.cat([layer["weight"].flatten(1) for layer in layers], 1)
@@ -105,6 +111,38 @@ def excess_kurtosis(values):
     Laplace."""
     centred = values - values.mean(-1, keepdim=True)
     return centred.pow(4).mean(-1) / centred.square().mean(-1).square() - 3
+
+
+def learn_modulo_sums(
+    activation, moduli, prefactors, share, *, width=128, seeds=2, rate=0.002, steps=300, every=0, device="cpu"
+):
+    """Networks with three hidden layers on a `share` of all points of `tasks.modulo_sums`, tested on the others.
+
+    All tasks, prefactors and seeds train side by side; each seed has its own split of the points and its own initial
+    weights, which all tasks and prefactors have in common. Returns test and training accuracy, each (times, tasks,
+    prefactors, seeds), and the times. Neural Redshift Section 4.1.
+    """
+    x = tasks.modulo_sums(moduli[0])[0].T.float().to(device)  # (points, 2)
+    labels = torch.stack([tasks.modulo_sums(modulus)[1][0] for modulus in moduli]).float().to(device)
+    generator = torch.Generator().manual_seed(0)
+    order = torch.stack([torch.randperm(len(x), generator=generator) for _ in range(seeds)]).to(device)
+    sizes, copies = (2, width, width, width, 1), len(moduli) * len(prefactors)
+    layers = random_networks.draw(seeds, sizes, Prior(bias=0.0), "none", generator, torch.float32, device)
+    layers, order = repeated(layers, copies), order.repeat(copies, 1)
+    prefactor = torch.tensor(prefactors, device=device).repeat_interleave(seeds).repeat(len(moduli))[:, None, None]
+    y = labels.repeat_interleave(len(prefactors) * seeds, 0)
+    train, test = order.split([round(share * len(x)), len(x) - round(share * len(x))], 1)
+
+    def accuracy(points):
+        out = random_networks.forward(layers, x[points], activation, prefactor=prefactor)[..., 0]
+        return ((out > 0) == (y.gather(1, points) > 0.5)).double().mean(1).cpu()
+
+    run = fit_network(
+        layers, x[train], y.gather(1, train), activation, prefactor=prefactor, rate=rate, steps=steps, loss="logistic",
+        every=every, observe=lambda: {"test": accuracy(test), "train": accuracy(train)},
+    )  # fmt: skip
+    shape = (len(run.time), len(moduli), len(prefactors), seeds)
+    return run["test"].reshape(shape), run["train"].reshape(shape), run.time
 
 
 def fit_unbiased(pixels, target, m=64, *, seeds=1, magnitude=0.01, rate=0.02, steps=300, seed=0):

@@ -93,6 +93,13 @@ def test_cosine_finds_the_frequency_of_a_cosine(wave):
     assert float(complexity.cosine(y)) == pytest.approx(math.hypot(*wave), rel=1e-9)
 
 
+def test_energy_above_splits_two_waves():
+    i = (torch.arange(64, dtype=torch.float64) + 0.5) / 64
+    y = 3 * torch.cos(2 * math.pi * 2 * i)[:, None] + 4 * torch.cos(2 * math.pi * 6 * i) + 5
+    assert float(complexity.energy_above(y, 4)) == pytest.approx(16 / 25)
+    assert float(complexity.energy_above(y, 7)) == pytest.approx(0, abs=1e-12)
+
+
 def test_cosine_has_no_floor_for_planes():
     assert float(complexity.cosine(plane(1, 0))) < 1.1
     assert float(complexity.cosine(noise(20, 64, 64)).mean()) == pytest.approx(24.17, abs=0.1)

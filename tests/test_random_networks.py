@@ -42,6 +42,13 @@ def test_an_ensemble_is_its_networks(activation, variant):
         assert torch.allclose(expanded[network], alone, atol=1e-12)
 
 
+def test_the_gaussian_is_one_and_has_its_gradient():
+    x = torch.linspace(-3, 3, 13, dtype=torch.float64, requires_grad=True)
+    gaussian = random_networks.ACTIVATIONS["gaussian"]
+    assert torch.allclose(gaussian(x), torch.exp(-x.square() / 2))
+    assert torch.autograd.gradcheck(gaussian, x)
+
+
 @pytest.mark.parametrize("variant", random_networks.VARIANTS)
 def test_all_depths_of_one_pass_are_networks_of_that_depth(variant):
     """The functions of depth l from one pass of depth 4 have the same distribution of complexity as networks of depth l
@@ -101,6 +108,14 @@ def test_without_biases_the_magnitude_is_irrelevant(activation, variant):
         for a in (1.0, 4.0)
     ]
     assert torch.allclose(*made, rtol=1e-12)
+
+
+def test_a_traversal_walks_from_corner_to_corner():
+    walk = random_networks.traversal(5, 8, torch.Generator().manual_seed(0), torch.float64).reshape(8, 8, 5)
+    assert walk.shape == (8, 8, 5) and (walk[:, 0].abs() == 1).all()
+    steps = walk.diff(dim=1)
+    assert torch.allclose(steps, steps[:, :1].expand_as(steps))  # straight, at constant speed
+    assert torch.allclose(walk[:-1, -1] + steps[:-1, 0], walk[1:, 0])  # the next walk starts where this one ends
 
 
 def test_the_unbiased_model_is_a_sum_of_sines():

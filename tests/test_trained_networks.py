@@ -74,6 +74,16 @@ def test_shuffling_keeps_each_layers_values_and_loses_the_function():
     )
 
 
+def test_copies_are_independent():
+    layers = ensemble(2)
+    thrice, copy = trained_networks.repeated(layers, 3), trained_networks.copied(layers)
+    assert thrice[1]["weight"].shape == (6, 12, 12)
+    thrice[0]["weight"][0] += 1
+    copy[0]["weight"][0] += 1
+    assert torch.equal(thrice[0]["weight"][2], layers[0]["weight"][0])
+    assert torch.equal(thrice[0]["weight"][4], ensemble(2)[0]["weight"][0])
+
+
 def test_kurtosis_of_known_distributions():
     uniform = torch.rand(400_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert float(trained_networks.excess_kurtosis(uniform)) == pytest.approx(-1.2, abs=0.02)
@@ -89,6 +99,17 @@ def test_the_unbiased_model_fits_its_pixels_with_white_noise():
     assert (run["loss"][-1] < 1e-3).all()
     assert torch.allclose(after.flatten(1)[:, pixels], target.expand(2, -1), atol=0.15)
     assert (complexity.fourier(after) > 0.9 * complexity.fourier_flat(16)).all()
+
+
+def test_modulo_sums_are_learned_by_every_member_as_if_alone():
+    options = {"width": 12, "steps": 40, "rate": 0.01}
+    test, train, times = trained_networks.learn_modulo_sums(
+        "tanh", (10, 4), [1.0, 3.0], 0.75, seeds=2, every=20, **options
+    )
+    assert test.shape == train.shape == (3, 2, 2, 2) and times.tolist() == [0, 20, 40]
+    alone, _, _ = trained_networks.learn_modulo_sums("tanh", (4,), [3.0], 0.75, seeds=2, every=20, **options)
+    assert torch.allclose(test[:, 1, 1], alone[:, 0, 0], atol=0.04)  # float32: a point or two on the boundary
+    assert (train[-1, 0] > train[0, 0]).all()
 
 
 def test_modulo_sums():
