@@ -69,9 +69,11 @@ class Ensemble:
         """Half the squared error per image, (networks,)."""
         return (self.answers(x) - y).square().sum(-1).mean(-1) / 2
 
-    def error(self, x: Tensor, y: Tensor) -> Tensor:
-        """Share of images whose largest output is the wrong one, (networks,)."""
-        return (self.answers(x).argmax(-1) != y.argmax(-1)).double().mean(-1)
+    def loss_and_error(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss, and the share of images whose largest output is the wrong one; (networks,) each."""
+        answers = self.answers(x)
+        wrong = (answers.argmax(-1) != y.argmax(-1)).double().mean(-1)
+        return (answers - y).square().sum(-1).mean(-1) / 2, wrong
 
     def effective_rank(self, x: Tensor, centred: bool = False) -> Tensor:
         """Effective rank of the hidden layer's Gram matrix for the images x, (networks,). Early Linearization Eq. 1."""
@@ -109,19 +111,36 @@ class Batches:
 
 
 def train(
-    networks: Ensemble, x: Tensor, y: Tensor, *, step: float, steps: int, batch: int = 64, every: int = 10, watched: int = 1000
+    networks: Ensemble,
+    x: Tensor,
+    y: Tensor,
+    *,
+    step: float,
+    steps: int,
+    batch: int = 64,
+    every: int = 10,
+    watched: int = 500,
 ) -> Recording:
-    """Train for `steps` batches, in place; records "loss" (times, networks) on the first `watched` images."""
+    """Train for `steps` batches, in place, and look at the first `watched` images every `every` batches.
+
+    Records, (times, networks) each: "loss"; "on", the share of hidden units that none of these images switches off; and
+    "open", the share of images for which a unit is on, in the mean over units weighted by the size of their weights.
+    """
     batches = Batches(len(x), batch, int(networks.seed.max()) + 1)
-    times, losses = [], []
+    times, seen = [], {"loss": [], "on": [], "open": []}
     for now in range(steps + 1):
         if now % every == 0:
             times.append(now)
-            losses.append(networks.loss(x[:watched], y[:watched]))
+            h = networks.hidden(x[:watched])  # (networks, images, hidden)
+            share = (h > 0).float().mean(1)  # (networks, hidden)
+            size = networks.weights[0].norm(dim=1) * networks.weights[1].norm(dim=1)
+            seen["loss"].append((h @ networks.weights[1].mT - y[:watched]).square().sum(-1).mean(-1) / 2)
+            seen["on"].append((share == 1).double().mean(-1))
+            seen["open"].append((share * size).sum(-1) / size.sum(-1))
         if now < steps:
             chosen = batches.next()[networks.seed]  # (networks, batch)
             networks.step(x[chosen], y[chosen], step)
-    return Recording(torch.tensor(times), {"loss": torch.stack(losses).double().cpu()})
+    return Recording(torch.tensor(times), {name: torch.stack(values).double().cpu() for name, values in seen.items()})
 
 
 def train_to(

@@ -70,18 +70,32 @@ def test_training_lowers_the_loss_and_reruns_are_identical():
     assert (first[-1] < 0.5 * first[0]).all()
 
 
+def test_units_that_no_image_switches_off_are_counted():
+    x, y, _, _ = minibatches.prepared(images(), "pixel mean")
+    networks = minibatches.Ensemble(16, 3, 40, 0.1, (50.0, 0.0), 2)  # a constant so large that it alone decides
+    run = minibatches.train(networks, x, y, step=0.0, steps=10)
+    lifted = (networks.weights[0][:2, -1] > 0).double().mean(-1)
+    assert torch.allclose(run["on"][0, :2], lifted, atol=0.06)
+    plain = (torch.bmm(networks.rows(x), networks.weights[0]) > 0).all(1).double().mean(-1)
+    assert torch.equal(run["on"][-1], plain)
+    assert ((run["open"] > 0.3) & (run["open"] < 0.7)).all()  # half of random units, weighted or not
+
+
 def test_networks_are_examined_at_each_level_and_leave_at_the_last():
     x, y, x_test, y_test = minibatches.prepared(images(), "pixel mean")
     seen_at = []
 
     def examine(networks):
         seen_at.append(networks.loss(x, y))
-        return {"rank": networks.effective_rank(x_test), "error": networks.error(x_test, y_test)}
+        loss, error = networks.loss_and_error(x_test, y_test)
+        assert torch.equal(loss, networks.loss(x_test, y_test))
+        return {"rank": networks.effective_rank(x_test), "error": error}
 
     networks = minibatches.Ensemble(16, 3, 12, 0.1, (1.0, 0.0), 3)
     found = minibatches.train_to(networks, x, y, (0.3, 0.1), examine, step=0.2, batch=10, every=5)
     assert found["rank"].shape == (2, 6) and torch.isfinite(found["rank"]).all()
     assert (found["steps"][1] > found["steps"][0]).all()
+    assert (found["error"][1] <= 0.35).all()  # two thirds would be chance
     assert all((loss <= 0.3).all() for loss in seen_at) and sum(len(loss) for loss in seen_at) == 12
     short = minibatches.train_to(minibatches.Ensemble(16, 3, 12, 0.1, (1.0,), 2), x, y, (0.3, 1e-9), examine,
                                  step=0.2, batch=10, every=5, limit=400)  # fmt: skip
