@@ -118,31 +118,36 @@ def learn_modulo_sums(
 ):
     """Networks with three hidden layers on a `share` of all points of `tasks.modulo_sums`, tested on the others.
 
-    All tasks, prefactors and seeds train side by side; each seed has its own split of the points and its own initial
-    weights, which all tasks and prefactors have in common. Returns test and training accuracy, each (times, tasks,
-    prefactors, seeds), and the times. Neural Redshift Section 4.1.
+    All tasks and seeds of a prefactor train side by side; more at once would not fit into a processor's cache. Each
+    seed has its own split of the points and its own initial weights, which all tasks and prefactors have in common.
+    Returns test and training accuracy, each (times, tasks, prefactors, seeds), and the times.
+    Neural Redshift Section 4.1.
     """
     x = tasks.modulo_sums(moduli[0])[0].T.float().to(device)  # (points, 2)
     labels = torch.stack([tasks.modulo_sums(modulus)[1][0] for modulus in moduli]).float().to(device)
     generator = torch.Generator().manual_seed(0)
     order = torch.stack([torch.randperm(len(x), generator=generator) for _ in range(seeds)]).to(device)
-    sizes, copies = (2, width, width, width, 1), len(moduli) * len(prefactors)
-    layers = random_networks.draw(seeds, sizes, Prior(bias=0.0), "none", generator, torch.float32, device)
-    layers, order = repeated(layers, copies), order.repeat(copies, 1)
-    prefactor = torch.tensor(prefactors, device=device).repeat_interleave(seeds).repeat(len(moduli))[:, None, None]
-    y = labels.repeat_interleave(len(prefactors) * seeds, 0)
+    sizes = (2, width, width, width, 1)
+    start = random_networks.draw(seeds, sizes, Prior(bias=0.0), "none", generator, torch.float32, device)
+    y, order = labels.repeat_interleave(seeds, 0), order.repeat(len(moduli), 1)  # (tasks * seeds, points)
     train, test = order.split([round(share * len(x)), len(x) - round(share * len(x))], 1)
 
-    def accuracy(points):
-        out = random_networks.forward(layers, x[points], activation, prefactor=prefactor)[..., 0]
-        return ((out > 0) == (y.gather(1, points) > 0.5)).double().mean(1).cpu()
+    def learn(prefactor):
+        layers = repeated(start, len(moduli))
 
-    run = fit_network(
-        layers, x[train], y.gather(1, train), activation, prefactor=prefactor, rate=rate, steps=steps, loss="logistic",
-        every=every, observe=lambda: {"test": accuracy(test), "train": accuracy(train)},
-    )  # fmt: skip
-    shape = (len(run.time), len(moduli), len(prefactors), seeds)
-    return run["test"].reshape(shape), run["train"].reshape(shape), run.time
+        def accuracy(points):
+            out = random_networks.forward(layers, x[points], activation, prefactor=prefactor)[..., 0]
+            return ((out > 0) == (y.gather(1, points) > 0.5)).double().mean(1).cpu()
+
+        return fit_network(
+            layers, x[train], y.gather(1, train), activation, prefactor=prefactor, rate=rate, steps=steps,
+            loss="logistic", every=every, observe=lambda: {"test": accuracy(test), "train": accuracy(train)},
+        )  # fmt: skip
+
+    runs = [learn(prefactor) for prefactor in prefactors]
+    shape = (len(runs[0].time), len(moduli), seeds)
+    results = (torch.stack([run[name].reshape(shape) for run in runs], 2) for name in ("test", "train"))
+    return *results, runs[0].time
 
 
 def fit_unbiased(pixels, target, m=64, *, seeds=1, magnitude=0.01, rate=0.02, steps=300, seed=0):
