@@ -41,6 +41,7 @@ check = claims.on_page("paper/PAGE")
 
 ```{code-cell} ipython3
 :tags: [nbval-check-output]
+check("PAGE-parts", {"z": MODULE.value(), "a": 3.0})
 check("PAGE-width", MODULE.value() * width)
 ```
 """
@@ -52,6 +53,13 @@ CLAIM = """- id: PAGE-width
   claim: Six is twice three.
   expect: "= 6"
   tolerance: 0.01
+  reason: exact
+  verdict: reproduced
+- id: PAGE-parts
+  page: PAGE
+  where: Eq. 2
+  claim: Two numbers with names that are not in alphabetical order.
+  expect: "in [1, 4]"
   reason: exact
   verdict: reproduced
 """
