@@ -167,7 +167,7 @@ def test_blocks_are_far_faster_than_the_plain_loop(domains, trained, capsys):
 def test_sharing_equations_are_the_race_on_the_explicit_graph(shared):
     network, data = routing.sharing_network(X, Y, 4, (shared,), 5)
     reduction = race.reduce(network, gated.effective_datasets(network, data))
-    times = [0.0, 4.0, 40.0]
+    times = [0.0, 4.0, 12.0]
     b = race.flow(network, reduction, 0.1, times)
     s = torch.linalg.svdvals(Y @ X.T / 4)
     b1, b2 = race.routing_flow(times, s, 0.25, 4, 0.1, shared=shared)
