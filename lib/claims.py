@@ -295,7 +295,8 @@ class Check:
         """Make a text or number available to the page's prose as {glue:text}`name`."""
         text = value if isinstance(value, str) else number(plain(value))
         prefix = "application/papermill.record/"
-        publish({f"{prefix}text/plain": text}, {"scrapbook": {"name": name, "mime_prefix": prefix}})
+        # Quoted, because the book would otherwise read '10,000' as a pair of numbers.
+        publish({f"{prefix}text/plain": repr(text)}, {"scrapbook": {"name": name, "mime_prefix": prefix}})
 
 
 def show_row(claim: Claim, measured, verdict: str, recorded: str = "") -> None:
