@@ -157,7 +157,7 @@ def delay(s, d, a0, active, tau=1.0):
     Eq. 14 of Early Linearization after cancelling: tau/2s · ln[(s - d g a0) / (g (s - d a0))], about tau/2s · ln(1/g).
     The threshold at which the two times are compared drops out, and the delay is positive exactly when g < 1.
     """
-    active = torch.as_tensor(active)
+    active = deep_linear.real(active)
     return tau / (2 * s) * torch.log((s - d * active * a0) / (active * (s - d * a0)))
 
 

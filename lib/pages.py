@@ -164,7 +164,7 @@ def trace(report: str) -> None:
         modules = {getattr(m, "__file__", None) for name, m in sys.modules.items() if name.split(".")[0] == "lib"}
         used = {Path(name).resolve() for name in opened | modules if name}
         inside = {path.relative_to(ROOT).as_posix() for path in used if path.is_relative_to(ROOT) and path.is_file()}
-        skip = re.compile(r"^(\.|_|book/.*\.(md|ipynb)$|book/.*claims\.yml$|.*\.pyc$|requirements\.txt$)")
+        skip = re.compile(r"^(\.|_|.*__pycache__|book/.*\.(md|ipynb)$|book/.*claims\.yml$|.*\.pyc$|requirements\.txt$)")
         # This module watches the page and does not take part in it, unless the page imported it for itself.
         watchers = set() if "lib.runs" in sys.modules else {"lib/pages.py", "lib/environment.py"}
         Path(report).write_text(json.dumps(sorted(name for name in inside if not skip.match(name) and name not in watchers)))

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
 
 from lib import commands, environment, sphinx_book
+from lib.environment import ROOT
 
 
 def test_every_requirement_is_an_exact_pin_and_is_met():

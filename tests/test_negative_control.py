@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+
+from lib.environment import ROOT
 
 # Each line plants an error of one per cent in a closed form or its simulation.
 PLANTED = [

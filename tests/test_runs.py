@@ -57,7 +57,7 @@ def test_a_failing_run_keeps_its_traceback(executed):
     done = executed.run("run", "paper/two")
     assert done.returncode == 1 and "on purpose" in done.stderr
     (row,) = rows(executed)
-    assert row["status"] == "failed" and "ValueError: on purpose" in row["error"] and row["results"] == {}
+    assert row["status"] == "failed" and "ValueError: on purpose" in row["error"] and "two-width" not in row["results"]
 
 
 def test_presets(executed):
