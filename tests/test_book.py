@@ -68,7 +68,7 @@ def test_every_paired_page_is_in_the_table_of_contents():
 def test_page_opens_without_errors_and_without_the_network(chromium, book, document):
     with visit(chromium, book / f"{document}.html") as (tab, problems):
         if tab.locator(".math").count():
-            tab.wait_for_selector("mjx-container", timeout=20000)
+            tab.wait_for_selector("mjx-container", timeout=20000, state="attached")
             tab.wait_for_function("document.querySelectorAll('.math:not(:has(mjx-container))').length == 0", timeout=20000)
             assert tab.locator("mjx-merror").count() == 0
         pictures = tab.locator("article img").evaluate_all(
