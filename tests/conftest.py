@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
-settings.register_profile("suite", derandomize=True)  # the same examples every time: a red suite can be rerun
-settings.load_profile("suite")
 
 HEADER = """---
 jupytext:
