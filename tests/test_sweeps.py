@@ -94,13 +94,24 @@ def test_a_failing_and_a_hanging_point_do_not_stop_the_others(executed):
     assert (executed.root / "_runs/paper/two" / f"{kept[2]['run']}.ipynb").exists()  # half-executed, for a look
 
 
+def hear_ctrl_c():
+    """A suite that runs in the background ignores Ctrl-C, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(executed, *arguments):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING"))} | {
         "PYTHONPATH": str(executed.root)
     }
     command = [sys.executable, "-m", "lib", "sweep", "paper/two", *arguments]
     return subprocess.Popen(
-        command, cwd=executed.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        cwd=executed.root,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=hear_ctrl_c,
     )
 
 
