@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     run_options(sweep)
     sweep.add_argument("--grid", action="append", default=[], metavar="NAME=VALUES", help="0:10 | 0.1:0.9:0.1 | a,b,c")
     sweep.add_argument("--on", default="local", metavar="ADDRESS", help="local (default) or a Dask scheduler, tcp://host:8786")
-    sweep.add_argument("--workers", type=int, help="processes of the local cluster (default: one per core)")
+    sweep.add_argument("--workers", type=positive, help="processes of the local cluster (default: one per core)")
     sweep.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="for one point (default: 3600)")
     sweep.add_argument("--force", action="store_true", help="run finished points again")
     sweep.add_argument("--dry-run", action="store_true", help="only list the points")
@@ -74,10 +74,20 @@ def main(arguments: list[str]) -> int:
         return datasets.main(arguments[1:])
 
     options = parser.parse_args(arguments)
-    return options.action(options)
+    try:
+        return options.action(options)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
 
 
-def complain(error: Exception) -> int:
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number above zero, not '{text}'")
+    return int(text)
+
+
+def complain(error: Exception | str) -> int:
     print(error, file=sys.stderr)
     return 2
 
@@ -185,9 +195,13 @@ def run_page(options) -> int:
         row = runs.run(page, settings)
     except (pages.PageError, parameters.ParameterError, runs.RunError) as error:
         return complain(error)
+    except OSError as error:
+        return complain(f"the run could not be kept ({error.strerror or error}); nothing that was finished before is touched")
     for record in row["results"].values():
         print(f"  {record['verdict']:<18} {record['id']}")
-    print(f"{row['status']} in {row['seconds']:.1f} s: _runs/{page.name}/{row['run']}.ipynb and .json")
+    where = runs.folder_of(page)
+    where = where.relative_to(ROOT) if where.is_relative_to(ROOT) else where
+    print(f"{row['status']} in {row['seconds']:.1f} s: {where / row['run']}.ipynb and .json")
     if row["status"] == "failed":
         print(row["error"], file=sys.stderr)
         return 1
@@ -200,7 +214,8 @@ def sweep_page(options) -> int:
     try:
         page = pages.find(options.page)
         given = dict(split(text) for text in options.parameter)
-        todo = sweeps.points(page, options.grid, given, options.preset, options.device)
+        pick = sweeps.device_picker(options.on)
+        todo = sweeps.points(page, options.grid, given, options.preset, options.device, pick)
         if options.dry_run:
             for point in todo:
                 state = "finished" if point.finished(page) else "to run"
@@ -250,6 +265,9 @@ def record_run(options) -> int:
     except runs.RunError as error:
         return complain(error)
     print(f"recorded as {target.relative_to(ROOT)}; its page shows it after the next `make book`")
+    paper, page = target.parent.parent.name, target.name.rpartition("-")[0]
+    if "```{recorded}" not in pages.find(f"{paper}/{page}").markdown.read_text(encoding="utf-8"):
+        print(f"(book/{paper}/{page}.md has no {{recorded}} box yet: add one where the run belongs)")
     return 0
 
 
@@ -273,7 +291,9 @@ def list_pages(options) -> int:
         sizes = runs.presets(page)
         print(f"{page.name}  (laptop {took}, {state})")
         if "paper" in sizes:
-            print(f"    paper preset: {sizes.get('cost', 'cost not estimated')}")
+            kept = runs.recorded(page)
+            made = f"; recorded: {', '.join(row['run'] for row in kept)}" if kept else ""
+            print(f"    paper preset: {sizes.get('cost', 'cost not estimated')}{made}")
         for p in parameters.of_page(page.markdown).values():
             other = ", ".join(f"{name} {sizes[name][p.name]!r}" for name in ("smoke", "paper") if p.name in sizes.get(name, {}))
             print(f"    {p.name}: {p.type} = {p.default!r}  {p.help}" + (f"  ({other})" if other else ""))

@@ -97,9 +97,7 @@ def polynomial_as_printed(y, basis="chebyshev", order=100, border=3, constant=Tr
     x = np.linspace(-1, 1, m)[border : m - border]
     trapezoid = np.full(len(x), x[1] - x[0])
     trapezoid[[0, -1]] /= 2
-    coefficient = (np.arange(order + 1)[:, None] + 0.5) * (
-        _basis(basis, x, order) * trapezoid[:, None]
-    ).T  # (order + 1, samples)
+    coefficient = (np.arange(order + 1)[:, None] + 0.5) * (_basis(basis, x, order) * trapezoid[:, None]).T  # (order + 1, samples)
     matrix = torch.from_numpy(coefficient).to(y)
     inner = y[..., border : m - border, border : m - border]
     return _mean_order(matrix @ inner @ matrix.T, constant)

@@ -26,6 +26,7 @@ import operator
 import os
 import sys
 import tarfile
+import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import torch
 
 FOLDER = Path(__file__).resolve().parent.parent / "data"
+LOADED: dict[str, str] = {}  # sha256 of every set that this process has loaded: provenance of a run
 SPLITS = ("train", "test")
 
 
@@ -104,6 +106,7 @@ def load(
             x, y = torch.zeros(0, *about["shape"], dtype=torch.uint8), torch.zeros(0, dtype=torch.uint8)
         tensors["x_" + split] = x.to(device).to(torch.float32).div_(255)
         tensors["y_" + split] = y.to(device).to(torch.int64)
+    LOADED[name] = digest
     return Images(name=name, **tensors, classes=tuple(about["classes"]), sha256=digest)
 
 
@@ -207,7 +210,9 @@ def status(name: str) -> str:
 
 def cache() -> Path:
     """The user's own folder for downloaded sets."""
-    import pooch
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress")  # in a notebook pooch's bar asks for a widget; ours is plain text
+        import pooch
 
     return Path(pooch.os_cache("racing-to-simplicity"))
 

@@ -153,10 +153,14 @@ def train_to(
     step: float,
     batch: int = 64,
     every: int = 50,
+    growth: float = 0.0,
+    watched: int | None = None,
     limit: int = 200_000,
 ) -> dict[str, Tensor]:
-    """Train each network until its loss on all training images is below each of the falling `levels`, and examine it there.
+    """Train each network until its loss on the training images is below each of the falling `levels`, and examine it there.
 
+    The loss is looked at on the first `watched` images (all if None), every `every` steps or after a share `growth` of the steps
+    done so far, whichever is later: a loss that falls like a power of time then falls by the same factor between two looks.
     `examine(networks)` returns one number per network; the result has them as (levels, networks), NaN where a network did
     not get there in `limit` steps. A network that has reached the last level leaves the ensemble.
     """
@@ -164,10 +168,12 @@ def train_to(
     batches = Batches(len(x), batch, int(networks.seed.max()) + 1)
     seen: dict[str, Tensor] = {}
     left, reached = torch.arange(count), torch.zeros(count, dtype=torch.long)  # who still trains, levels behind each
+    seen_x, seen_y, look = x[:watched], y[:watched], 0
     for now in range(limit + 1):
-        if now % every == 0:
-            parts = zip(x.split(1000), y.split(1000), strict=True)
-            loss = torch.stack([networks.loss(*part) * len(part[0]) for part in parts]).sum(0) / len(x)
+        if now == look:
+            look += max(every, int(growth * now))
+            parts = zip(seen_x.split(1000), seen_y.split(1000), strict=True)
+            loss = torch.stack([networks.loss(*part) * len(part[0]) for part in parts]).sum(0) / len(seen_x)
             for k, level in enumerate(levels):
                 here = (loss <= level).cpu() & (reached[left] == k)
                 if here.any():

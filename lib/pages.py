@@ -111,9 +111,12 @@ def digest(content: bytes | str) -> str:
 
 
 def claims_digest(page: Page) -> str:
-    """Changes when a claim that this page checks changes; other claims of the paper do not count."""
+    """Changes when a claim that this page checks, or a recorded run that it shows, changes; others do not count."""
     entries = claims.of_page(page.name, page.root / "book") if (page.markdown.parent / "claims.yml").exists() else {}
-    return digest(repr(sorted(entries.items())))
+    rows = []
+    if any(claim.verdict == "recorded" for claim in entries.values()):  # then the page shows what these runs found
+        rows = [file_digest(path) for path in sorted((page.markdown.parent / "recorded").glob(f"{page.markdown.stem}-*.json"))]
+    return digest(repr(sorted(entries.items())) + "".join(rows))
 
 
 def fingerprint(page: Page, files: list[str]) -> dict:
@@ -145,7 +148,7 @@ def stale(page: Page) -> list[str]:
 
 
 def trace(report: str) -> None:
-    """Runs inside a page's kernel: at exit, write which files of the repository it used.
+    """Runs inside a page's kernel: at exit, write which `files` of the repository it used and the sha256 of all `data` loaded.
 
     Opened files are caught by an audit hook, which sees every open() of the process. Pages and claims are left out: they
     are fingerprinted by their code and by the claims that concern the page.
@@ -164,12 +167,21 @@ def trace(report: str) -> None:
         modules = {getattr(m, "__file__", None) for name, m in sys.modules.items() if name.split(".")[0] == "lib"}
         used = {Path(name).resolve() for name in opened | modules if name}
         inside = {path.relative_to(ROOT).as_posix() for path in used if path.is_relative_to(ROOT) and path.is_file()}
-        skip = re.compile(r"^(\.|_|.*__pycache__|book/.*\.(md|ipynb)$|book/.*claims\.yml$|.*\.pyc$|requirements\.txt$)")
+        of_the_book = r"book/.*\.(md|ipynb)$|book/.*claims\.yml$|book/.*/recorded/"
+        skip = re.compile(rf"^(\.|_|.*__pycache__|{of_the_book}|.*\.pyc$|requirements\.txt$)")
         # This module watches the page and does not take part in it, unless the page imported it for itself.
         watchers = set() if "lib.runs" in sys.modules else {"lib/pages.py", "lib/environment.py"}
-        Path(report).write_text(json.dumps(sorted(name for name in inside if not skip.match(name) and name not in watchers)))
+        files = sorted(name for name in inside if not skip.match(name) and name not in watchers)
+        data = getattr(sys.modules.get("lib.datasets"), "LOADED", {})
+        Path(report).write_text(json.dumps({"files": files, "data": data}))
 
     atexit.register(finish)
+
+
+def traced(report: Path) -> list[str]:
+    """Arguments of a kernel that is to `trace` itself."""
+    start = f"from lib.pages import trace; trace({str(report)!r}); del trace"
+    return [f"--IPKernelApp.exec_lines={start}", "--IPKernelApp.log_level=ERROR"]  # no remarks about loopback's encryption
 
 
 # --- execution -------------------------------------------------------------------------------------------------------
@@ -189,7 +201,7 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
             timeout=TIMEOUT,
             kernel_name="python3",
             resources={"metadata": {"path": str(page.markdown.parent)}},
-            extra_arguments=[f"--IPKernelApp.exec_lines=from lib.pages import trace; trace({str(report)!r}); del trace"],
+            extra_arguments=traced(report),
             on_cell_executed=lambda cell, cell_index, execute_reply: progress(cell_index + 1, total),
         )
         start = time.perf_counter()
@@ -198,7 +210,7 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
         except CellExecutionError as error:
             raise PageError(f"{page.name} failed:\n{plain_text(str(error))}") from None
         seconds = time.perf_counter() - start
-        used = json.loads(report.read_text()) if report.exists() else None
+        used = json.loads(report.read_text())["files"] if report.exists() else None
     if used is None:
         raise PageError(f"{page.name}: the kernel ended without reporting what it used")
     noise = noisy(notebook)
@@ -316,8 +328,7 @@ def bring_up_to_date(pages: list[Page], force: bool = False, workers: int | None
                     note_seconds(page.name, message["seconds"], page.root)
                 taken = message["seconds"]
                 bar.set_postfix_str(f"{taken:.1f} s")
-        # The kernel's own start-up messages are of no interest here, the page's last words are.
-        errors = "\n".join(line for line in process.stderr.read().splitlines() if "[IPKernelApp]" not in line)
+        errors = process.stderr.read()
         failed = process.wait() != 0
         if not sys.stdout.isatty():
             print(f"  {page.name}: {'FAILED' if failed else f'executed in {taken:.1f} s'}", flush=True)

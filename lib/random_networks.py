@@ -165,18 +165,14 @@ def images(
     chunk = max(1, (2**19 if str(device) == "cpu" else 2**25) // (m * m * width))
     for start in range(0, networks, chunk):
         count = min(chunk, networks - start)
-        layers = draw(
-            count, (2, *[width] * depth), prior, "all" if variant == "gated" else "none", generator, device=device
-        )
+        layers = draw(count, (2, *[width] * depth), prior, "all" if variant == "gated" else "none", generator, device=device)
         readouts = [draw(count, (width, 1), prior, generator=generator, device=device)[0] for _ in out]
         part = _evaluate(layers, readouts, points, activation, variant, dtype or torch.float32)
         part = part.double()  # (depths, count, points)
         if dtype is None:
             flat = (part.std(-1) < 1e-3 * part.mean(-1).abs()).any(0)
             if flat.any():
-                layers, readouts = (
-                    [{k: v[flat] for k, v in layer.items()} for layer in group] for group in (layers, readouts)
-                )
+                layers, readouts = ([{k: v[flat] for k, v in layer.items()} for layer in group] for group in (layers, readouts))
                 part[:, flat] = _evaluate(layers, readouts, points, activation, variant, torch.float64)
         out[:, start : start + count] = part.reshape(-1, count, m, m)
     return out if depths else out[0]
@@ -194,9 +190,7 @@ def unbiased_images(networks, m=64, magnitude=1.0, seed=0, dtype=torch.float64, 
     phase = 2 * math.pi * torch.rand(networks, len(frequencies), generator=generator, dtype=torch.float64)
     spectrum = torch.zeros(networks, m, m, dtype=torch.complex128)
     spectrum[:, frequencies[:, 0], frequencies[:, 1]] = amplitude * torch.exp(1j * (phase - math.pi / 2))
-    return (torch.fft.ifft2(spectrum).real * m * m).to(
-        device=device, dtype=dtype
-    )  # real part: sin(a) = Re exp(i (a - pi/2))
+    return (torch.fft.ifft2(spectrum).real * m * m).to(device=device, dtype=dtype)  # real part: sin(a) = Re exp(i (a - pi/2))
 
 
 def unbiased_frequencies(m=64):

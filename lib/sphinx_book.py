@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from lib import claims, pages, parameters, runs
 
-MARKS = {"reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "slip in print": "✎", "recorded": "●", "open": "○"}
+MARKS = {"reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "slip in print": "✎", "open": "○"}
 # Reading order of the book's parts; others follow in alphabetical order.
 PARTS = ("deep_linear", "neural_race", "make_haste_slowly", "early_linearization", "neural_redshift", "bias_learning")
 
@@ -29,14 +29,21 @@ def parts(book: Path) -> list[str]:
 def verdict_of(claim: claims.Claim, measured: dict) -> str:
     """What the executed page found; declared verdicts stand in only where nothing is executed.
 
-    A printed form that fails beside its correction is a slip in print, and is not counted against the paper's claims.
+    A claim that needs the paper's size has the verdict of its recorded run. A printed form that fails beside its correction is
+    a slip in print, and is not counted against the paper's claims.
     """
-    found = measured.get(claim.id, {}).get("verdict", claim.verdict if claim.verdict == "recorded" else "open")
+    record = measured.get(claim.id)
+    if claim.verdict == "recorded":
+        found = claims.judge(claim, record["measured"]) if record else claim.finding
+    else:
+        found = record["verdict"] if record else "open"
     return "slip in print" if claim.kind == "printed" and found not in ("reproduced", "open") else found
 
 
-def badge(verdict: str) -> str:
-    return f"[{MARKS[verdict]} {verdict}]{{.verdict .{verdict.replace(' ', '-')}}}"
+def badge(verdict: str, claim: claims.Claim | None = None) -> str:
+    """A verdict with its mark and colour; for a claim that was checked by a recorded run it says so."""
+    by_run = " (recorded)" if claim is not None and claim.verdict == "recorded" else ""
+    return f"[{MARKS[verdict]} {verdict}{by_run}]{{.verdict .{verdict.replace(' ', '-')}}}"
 
 
 def plural(count: int, word: str, words: str = "") -> str:
@@ -63,8 +70,10 @@ class Generated(SphinxDirective):
         return pages.Page(self.env.docname.removeprefix("book/"), self.root)
 
     def depends_on_results(self) -> None:
-        """Read this document again whenever a claim, a notebook or a measured time changes."""
-        for pattern in ("*/claims.yml", "*/*.ipynb", "*/recorded/*.json", pages.SECONDS, "presets.yml"):
+        """Read this document again whenever a claim, a notebook, a measured time or this module changes."""
+        self.env.note_dependency(__file__)
+        # folders are there for files that do not exist yet: a new one changes its folder
+        for pattern in ("*/claims.yml", "*/*.ipynb", "*/recorded/*.json", "*/recorded", "*/", pages.SECONDS, "presets.yml"):
             for path in self.book.glob(pattern):
                 self.env.note_dependency(str(path))
 
@@ -130,7 +139,7 @@ class ClaimList(Generated):
             kind = {"printed": "*As printed:* ", "corrected": "*Corrected:* ", "beyond": "*Beyond the paper:* "}.get(
                 claim.kind, ""
             )
-            lines.append(f"1. {kind}{claim.claim} ({claim.where}) {badge(verdict_of(claim, measured))}")
+            lines.append(f"1. {kind}{claim.claim} ({claim.where}) {badge(verdict_of(claim, measured), claim)}")
         return "\n".join(lines) or "This page checks no claim."
 
 
@@ -159,9 +168,9 @@ def scoreboard_table(part: str, book: Path, link) -> str:
         record = measured[claim.page].get(claim.id)
         ours = claim.show(record["measured"]) if record else "–"
         words = link(claim.claim, claim.page) + (f" *{claim.note}*" if claim.note else "")
-        cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]))]
+        cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]), claim)]
         rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    return "````{div} scoreboard\n" + "\n".join(rows) + "\n````"
+    return scoreboard(rows)
 
 
 class Recorded(Generated):
@@ -169,27 +178,66 @@ class Recorded(Generated):
 
     def text(self) -> str:
         kept = runs.recorded(self.page)
-        if not kept:
-            return "No run at a larger size is recorded yet."
+        return "\n\n".join(self.one(row) for row in kept) or "No run at a larger size is recorded yet."
+
+    def one(self, row: dict) -> str:
+        """What the run is; where its verdicts differ from the page's, and claims that it alone checks; then all of it, folded."""
         known = parameters.of_page(self.page.markdown)
-        here = claims.measured_in(self.page.name, self.book)
-        mine = claims.of_page(self.page.name, self.book)
-        blocks = []
-        for row in kept:
-            other = {name: value for name, value in row["parameters"].items() if name in known and value != known[name].default}
-            sizes = ", ".join(f"`{name}={value}`" for name, value in other.items()) or "the page's own parameters"
-            state = "" if row["current"] else " **Recorded under an older version of the code.**"
-            cost = f"{row['seconds'] / 60:.1f} minutes on {row['device']} ({row['machine']}, torch {row['versions']['torch']})"
-            blocks.append(f"Run `{row['run']}` of {row['finished'][:10]}: {sizes}; {cost}.{state}")
-            lines = ["| claim | on this page | recorded | verdict there |", "|---|---|---|---|"]
-            for name, record in row["results"].items():
-                if name in mine:
-                    laptop = mine[name].show(here[name]["measured"]) if name in here else "–"
-                    verdict = claims.judge(mine[name], record["measured"])
-                    cells = [mine[name].claim, laptop, mine[name].show(record["measured"]), badge(verdict)]
-                    lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-            blocks.append("````{div} scoreboard\n" + "\n".join(lines) + "\n````")
-        return "\n\n".join(blocks)
+        other = {name: value for name, value in row["parameters"].items() if name in known and value != known[name].default}
+        sizes = ", ".join(f"`{name}={value}`" for name, value in other.items()) or "the page's own parameters"
+        state = "" if row["current"] else " **Recorded under an older version of the code.**"
+        cost = f"{duration(row['seconds'])} on {row['device']} ({row['machine']}, torch {row['versions']['torch']})"
+        mine, here = claims.of_page(self.page.name, self.book), claims.measured_in(self.page.name, self.book)
+        apart, everything = [], []
+        for name, record in row["results"].items():
+            if name not in mine:  # the claim has been renamed or given up since
+                continue
+            claim, verdict = mine[name], claims.judge(mine[name], record["measured"])
+            only_here = claim.verdict == "recorded" or name not in here
+            on_page = "–" if only_here else several(claim, here[name]["measured"], record["measured"])
+            cells = [claim.claim, on_page, several(claim, record["measured"]), badge(verdict)]
+            everything.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            if only_here or verdict != here[name]["verdict"]:
+                apart.append(everything[-1])
+        head = ["| claim | on this page | recorded | verdict there |", "|---|---|---|---|"]
+        total = plural(len(everything), "check")
+        same = f"{len(everything) - len(apart)} of {total} have the verdict that they have on this page."
+        if apart:
+            same += " The others, and what only a run of this size can tell:\n\n" + scoreboard(head + apart)
+        folded = f"``````{{dropdown}} All {total} of this run\n{scoreboard(head + everything)}\n``````"
+        return f"Run `{row['run']}` of {row['finished'][:10]}: {sizes}; {cost}.{state} {same}\n\n{folded}"
+
+
+def scoreboard(lines: list[str]) -> str:
+    """Lines of a table, in the scoreboard's style."""
+    return "````{div} scoreboard\n" + "\n".join(lines) + "\n````"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def several(claim: claims.Claim, measured, like=None) -> str:
+    """A measured value as text, its parts on lines of their own, in the order of `like` if that has the same parts."""
+    if not isinstance(measured, dict):
+        return claim.show(measured)
+    order = like if isinstance(like, dict) and set(like) == set(measured) else measured
+    return "<br>".join(f"{html.escape(name)}: {claim.show(measured[name])}" for name in order)
+
+
+class Sizes(Generated):
+    """What every page takes: on a laptop, at the paper's size, and the runs that are recorded."""
+
+    def text(self) -> str:
+        lines = ["| page | laptop | the paper's size | recorded |", "|---|---|---|---|"]
+        taken = pages.seconds(self.root)
+        for page in pages.every(self.root):
+            kept = runs.recorded(page)
+            minutes = ", ".join(duration(row["seconds"]) + ("" if row["current"] else " (older code)") for row in kept)
+            laptop = f"{taken[page.name]:.0f} s" if page.name in taken else "–"
+            cost = runs.presets(page).get("cost", "–")
+            lines.append(f"| {self.words(page.name, page.name)} | {laptop} | {cost} | {minutes or '–'} |")
+        return scoreboard(lines)
 
 
 class Scoreboard(Generated):
@@ -209,14 +257,16 @@ class ScoreLine(Generated):
 
     def run(self) -> list[nodes.Node]:
         self.depends_on_results()
-        lines, total = [], Counter()
+        lines, total, by_run = [], Counter(), 0
         for part in parts(self.book):
             squares = []
             for claim in claims.load(part, self.book).values():
                 verdict = verdict_of(claim, claims.measured_in(claim.page, self.book))
                 total[verdict] += 1
-                words = html.escape(f"{verdict}: {claim.claim}")
-                style = verdict.replace(" ", "-")
+                run = claim.verdict == "recorded"
+                by_run += run
+                words = html.escape(f"{verdict}{' (recorded run)' if run else ''}: {claim.claim}")
+                style = verdict.replace(" ", "-") + (" by-run" if run else "")
                 squares.append(
                     f'<a class="square {style}" href="{self.address(claim.page)}" title="{words}" aria-label="{words}"></a>'
                 )
@@ -227,6 +277,8 @@ class ScoreLine(Generated):
             if total[verdict]:
                 square = f'<span class="square {verdict.replace(" ", "-")}"></span>'
                 keys.append(f'<span class="key">{square} {count_words(Counter({verdict: total[verdict]}))}</span>')
+        if by_run:
+            keys.append(f'<span class="key"><span class="square by-run"></span> {by_run} of them by recorded runs</span>')
         legend = " ".join(keys)
         body = f'<div class="scoreline">{"".join(lines)}<div class="score-legend">{legend}</div></div>'
         return [nodes.raw("", body, format="html")]
@@ -326,6 +378,7 @@ def setup(app) -> dict:
         "claims": ClaimList,
         "parameters": ParameterTable,
         "recorded": Recorded,
+        "sizes": Sizes,
         "scoreboard": Scoreboard,
         "scoreline": ScoreLine,
         "errata": Errata,
@@ -355,4 +408,6 @@ def count_words(total: Counter) -> str:
 def score_sentence(book: Path) -> str:
     """The scoreboard as one line, as the README shows it."""
     total = score(claims.papers(book), book)
-    return f"{sum(total.values())} claims: {count_words(total)}"
+    by_run = sum(claim.verdict == "recorded" for paper in claims.papers(book) for claim in claims.load(paper, book).values())
+    more = f" ({by_run} of them need more than a laptop and rest on recorded runs)" if by_run else ""
+    return f"{sum(total.values())} claims: {count_words(total)}{more}"

@@ -113,9 +113,7 @@ def excess_kurtosis(values):
     return centred.pow(4).mean(-1) / centred.square().mean(-1).square() - 3
 
 
-def learn_modulo_sums(
-    activation, moduli, prefactors, share, *, width=128, seeds=2, rate=0.002, steps=300, every=0, device="cpu"
-):
+def learn_modulo_sums(activation, moduli, prefactors, share, *, width=128, seeds=2, rate=0.002, steps=300, every=0, device="cpu"):
     """Networks with three hidden layers on a `share` of all points of `tasks.modulo_sums`, tested on the others.
 
     All tasks and seeds of a prefactor train side by side; more at once would not fit into a processor's cache. Each

@@ -112,11 +112,7 @@ def write_grid(weights, shape, activation, scales, sequences, length=100, blocks
     generator = torch.Generator().manual_seed(seed)
     device = weights["tokens"].device
     prompts = torch.randint(shape.vocabulary, (draws, sequences), generator=generator).to(device).repeat(1, len(scales))
-    scale = (
-        torch.tensor(scales, dtype=weights["tokens"].dtype, device=device)
-        .repeat_interleave(sequences)
-        .expand(draws, -1)
-    )
+    scale = torch.tensor(scales, dtype=weights["tokens"].dtype, device=device).repeat_interleave(sequences).expand(draws, -1)
     written = write(weights, shape, prompts, activation, scale, length, blocks, centred)
     return written.reshape(draws, len(scales), sequences, length).transpose(0, 1)
 

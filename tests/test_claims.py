@@ -123,7 +123,7 @@ def test_verdicts_bind_in_both_directions_but_only_with_the_books_parameters(rep
         claims.Check("paper/one", {"width": 3, "name": "x"}, book)("one-width", 6.0)
 
 
-def test_recorded_claims_need_a_recorded_run(repository):
+def test_recorded_claims_need_a_recorded_run(repository, capsys):
     repository.edit("book/paper/claims.yml", "verdict: reproduced", "verdict: recorded\n  finding: reproduced")
     book = repository.root / "book"
     check = claims.Check("paper/one", {"width": 3, "name": "x"}, book)
@@ -141,6 +141,14 @@ def test_recorded_claims_need_a_recorded_run(repository):
         else:
             with pytest.raises(claims.VerdictChanged, match="recorded run gives 'not reproduced'"):
                 check.recorded("one-width")
+        capsys.readouterr()
+        wider = claims.Check("paper/one", {"width": 4, "name": "x"}, book)
+        wider.recorded("one-width", 8.0)  # a run at another size measures it, whatever the recorded run said
+        assert "one-width" in capsys.readouterr().out
+        wider.recorded("one-width")
+        assert capsys.readouterr().out == ""  # and shows nothing when its size does not suffice
+    with pytest.raises(claims.VerdictChanged):
+        check.recorded("one-width", 6.0)  # the book's own parameters show the recorded run, never their own number
 
 
 def test_row_is_escaped():

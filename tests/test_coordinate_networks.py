@@ -20,9 +20,7 @@ def test_magnitudes_scale_the_same_draw():
 
 def test_paint_trains_on_the_given_pixels():
     target, pixels = picture().float(), torch.arange(0, 256, 3)
-    made = coordinate_networks.paint(
-        target, pixels, "tanh", [1.0, 2.0], steps=150, rate=0.02, width=16, seeds=2, every=50
-    )
+    made = coordinate_networks.paint(target, pixels, "tanh", [1.0, 2.0], steps=150, rate=0.02, width=16, seeds=2, every=50)
     assert made.before.shape == made.trained.shape == made.shuffled.shape == (2, 2, 16, 16)
     assert made.run.time.tolist() == [0, 50, 100, 150] and made.run["cosine"].shape == (4, 4)
     seen = (made.trained.flatten(2)[..., pixels] - target.flatten()[pixels]).square().mean(-1)

@@ -20,22 +20,16 @@ def test_kernel_step_is_the_gaussian_expectation(activation):
         v = c / math.sqrt(a) * nodes[:, None] + math.sqrt(b - c * c / a) * nodes
         products = (phi(torch.from_numpy(u)) * phi(torch.from_numpy(v))).numpy()
         expected = float(weights @ products @ weights)
-        closed = float(
-            infinite_width.kernel_step(activation, *(torch.tensor(t, dtype=torch.float64) for t in (c, a, b)))
-        )
+        closed = float(infinite_width.kernel_step(activation, *(torch.tensor(t, dtype=torch.float64) for t in (c, a, b))))
         assert closed == pytest.approx(expected, abs=2e-3 if activation == "relu" else 1e-8)  # quadrature of a kink
 
 
 def test_the_kernel_is_the_covariance_of_wide_networks():
     prior = Prior(2.0, shape="gaussian", first_fan=64)
     x = random_networks.grid(3)
-    layers = random_networks.draw(
-        3000, (2, 128, 128, 1), prior, generator=torch.Generator().manual_seed(0), dtype=torch.float32
-    )
+    layers = random_networks.draw(3000, (2, 128, 128, 1), prior, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
     out = random_networks.forward(layers, x.float(), "sine")[..., 0].double()
-    out = (out - layers[-1]["bias"][..., 0]) / (
-        prior.weight_std(128, 1) * math.sqrt(128)
-    )  # the readout's own scale and bias
+    out = (out - layers[-1]["bias"][..., 0]) / (prior.weight_std(128, 1) * math.sqrt(128))  # the readout's own scale and bias
     sampled = out.T @ out / len(out)
     predicted = infinite_width.kernel("sine", x, x, 2, 64, prior)
     assert (sampled - predicted).abs().max() < 0.05 * predicted.diagonal().max()  # 3000 networks, width 128

@@ -102,6 +102,19 @@ def test_networks_are_examined_at_each_level_and_leave_at_the_last():
     assert torch.isfinite(short["rank"][0]).all() and torch.isnan(short["rank"][1]).all()
 
 
+def test_looks_grow_rare_and_see_only_the_watched_images():
+    x, y, _, _ = minibatches.prepared(images(), "pixel mean")
+    looks, look = [], 0
+    while look < 2000:
+        looks.append(look)
+        look += max(5, int(0.1 * look))
+    examine = lambda networks: {"loss": networks.loss(x[:20], y[:20])}  # noqa: E731
+    found = minibatches.train_to(minibatches.Ensemble(16, 3, 12, 0.1, (1.0,), 3), x, y, (0.3, 0.1), examine,
+                                 step=0.2, batch=10, every=5, growth=0.1, watched=20)  # fmt: skip
+    assert set(found["steps"].flatten().tolist()) <= set(looks)
+    assert (found["loss"][0] <= 0.3).all() and (found["loss"][1] <= 0.1).all()
+
+
 def test_hidden_layer_without_copying_equals_augmented_rows():
     x = minibatches.prepared(images(), "standard")[0]
     networks = minibatches.Ensemble(16, 3, 7, 0.5, (3.0, 0.0), 2)

@@ -70,9 +70,7 @@ def plain_measures(y):
 
 def fast_measures(y):
     measures = [complexity.fourier(y), complexity.fourier(y, "half plane"), complexity.cosine(y)]
-    return torch.stack(
-        [*measures, complexity.chebyshev(y), complexity.legendre(y), complexity.lempel_ziv(y).double()], -1
-    )
+    return torch.stack([*measures, complexity.chebyshev(y), complexity.legendre(y), complexity.lempel_ziv(y).double()], -1)
 
 
 def seconds(program):

@@ -30,7 +30,9 @@ def test_axes(text, name, values):
     assert sweeps.axis(text) == (name, values)
 
 
-@pytest.mark.parametrize("text", ["seed", "=1", "seed=", "x=5:1", "x=0:1:0", "x=a:b", "x=0:1e9", "x=1:2:3:4:5"])
+@pytest.mark.parametrize(
+    "text", ["seed", "=1", "seed=", "x=5:1", "x=0:1:0", "x=a:b", "x=0:1e9", "x=1:2:3:4:5", "x=0:inf", "x=nan:1", "x=0:1:nan"]
+)
 def test_bad_axes(text):
     with pytest.raises(RunError):
         sweeps.axis(text)
@@ -94,6 +96,42 @@ def test_a_failing_and_a_hanging_point_do_not_stop_the_others(executed):
     assert (executed.root / "_runs/paper/two" / f"{kept[2]['run']}.ipynb").exists()  # half-executed, for a look
 
 
+def test_a_kernel_that_hangs_is_ended_with_its_point(executed, page):
+    """The kernel has a session of its own and may hold the interpreter's lock: it is ended by name, not by its group."""
+    holds = "import ctypes\nctypes.PyDLL(None).sleep(600)\n"  # PyDLL keeps the lock, so that nothing in Python can stop it
+    executed.edit("book/paper/two.md", 'check("two-width"', holds + 'check("two-width"')
+    (point,) = sweeps.points(page, ["width=2"], {})
+    row = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 12.0, False)
+    assert row["status"] == "failed" and "longer than 12 seconds" in row["error"]
+    assert not [pid for pid in children(os.getpid()) if "ipykernel" in command_line(pid)]
+
+
+def test_a_failure_never_takes_the_place_of_a_finished_row(executed, page):
+    (point,) = sweeps.points(page, ["width=2"], {})
+    good = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 300.0, False)
+    late = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 0.01, True)
+    assert late["status"] == "failed" and runs.read_row(point.path(page)) == good
+
+
+def test_rows_come_back_from_machines_without_our_disk(executed, page):
+    (point,) = sweeps.points(page, ["width=2"], {})
+    bad = sweeps.failed_row(page, point, "before")
+    runs.folder_of(page).mkdir(parents=True)
+    sweeps.keep(page, point, bad)
+    assert runs.read_row(point.path(page)) == bad
+    good = bad | {"status": "finished", "seconds": 3.0}
+    sweeps.keep(page, point, good)
+    assert runs.read_row(point.path(page)) == good
+
+
+def test_code_that_changes_under_a_sweep_is_an_error(executed, page):
+    (point,) = sweeps.points(page, ["width=2"], {})
+    executed.edit("lib/gamma.py", "2.0", "2.5")
+    row = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 300.0, False)
+    assert row["status"] == "failed" and "the code has changed" in row["error"]
+    assert [path.stem for path in runs.folder_of(page).glob("*.json")] == [point.name]  # no row under another name
+
+
 def hear_ctrl_c():
     """A suite that runs in the background ignores Ctrl-C, and its children inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -111,6 +149,7 @@ def start(executed, *arguments):
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        start_new_session=True,
         preexec_fn=hear_ctrl_c,
     )
 
@@ -154,7 +193,7 @@ def test_killed_clients_lose_nothing_and_repeat_nothing(executed):
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(executed):
     sweep = start(executed, "--grid", "width=1:11")
     wait_for_rows(executed, 1)
-    sweep.send_signal(signal.SIGINT)
+    os.killpg(sweep.pid, signal.SIGINT)  # as a terminal does it: everybody hears it, the workers too
     said, _ = sweep.communicate(timeout=60)
     assert sweep.returncode == 130 and "give the same command again" in said, said
     assert "Traceback" not in said
@@ -224,6 +263,7 @@ def test_an_existing_cluster_is_used(executed):
         (("--grid", "wdth=1:3"), "did you mean 'width'"),
         (("--grid", "width=1:3", "--on", "tcp://127.0.0.1:9"), "no Dask scheduler at tcp://127.0.0.1:9"),
         (("--grid", "width=1:3", "--preset", "paper"), "no 'paper' preset"),
+        (("--grid", "width=1:3", "--workers", "0"), "a whole number above zero"),
     ],
 )
 def test_bad_sweeps_are_refused_before_anything_runs(executed, arguments, message):
@@ -282,6 +322,40 @@ def timed(action) -> float:
     return time.process_time() - start
 
 
+def test_a_point_costs_little_more_than_papermill(executed, page):
+    """Half a second at most for validation, fingerprint, row and provenance, on top of papermill in a process of its own.
+
+    Alternately and three times: whatever else this machine does meets both, and the smallest times are the undisturbed ones.
+    """
+    points = sweeps.points(page, ["width=1:4"], {})
+    ours, papermills = [], []
+    for k, point in enumerate(points):
+        start = time.perf_counter()
+        row = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 300.0, False)
+        ours.append(time.perf_counter() - start)
+        assert row["status"] == "finished"
+        start = time.perf_counter()
+        plain = ("book/paper/two.ipynb", f"out{k}.ipynb", "-p", "width", str(k + 1), "--cwd", "book/paper")
+        done = executed.run(*plain, module="papermill", **pages.kernel_environment(executed.root))
+        papermills.append(time.perf_counter() - start)
+        assert done.returncode == 0, done.stderr
+    extra = min(ours) - min(papermills)
+    print(f"a point: {min(ours):.2f} s, papermill alone: {min(papermills):.2f} s")
+    assert extra < 0.5, f"{extra:.2f} s more than papermill's {min(papermills):.2f} s"
+
+
+def test_devices_are_those_of_the_workers(executed, page, monkeypatch):
+    from distributed import LocalCluster
+
+    assert sweeps.device_picker("local") is runs.pick_device
+    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as local:
+        pick = sweeps.device_picker(local.scheduler_address)
+        monkeypatch.setattr(runs, "pick_device", lambda device: "cuda")  # what this machine has does not matter
+        assert pick("cpu") == "cpu" == pick("auto")
+        with pytest.raises(RunError, match=r"on a worker of .*no CUDA device"):
+            pick("cuda")
+
+
 def test_recording_a_run(executed, page):
     row = runs.run(page, {"width": 4, "name": "x"}, progress=False)
     target = runs.record(row["run"][:8], executed.root)
@@ -299,3 +373,38 @@ def test_a_failed_run_is_not_recorded(executed, page):
     row = runs.run(page, {"width": 4, "name": "x"}, progress=False)
     with pytest.raises(RunError, match="only finished runs"):
         runs.record(row["run"], executed.root)
+
+
+def test_a_page_shows_its_recorded_runs(executed, page):
+    """What differs from the page comes first, everything is folded away below, and runs of older code are marked."""
+    from lib import sphinx_book
+
+    class Shown:
+        book = executed.root / "book"
+
+    Shown.page = page
+    for width in (3, 4):
+        row = runs.run(page, {"width": width, "name": "y"}, progress=False)
+        runs.record(row["run"], executed.root)
+    same, other = (
+        sphinx_book.Recorded.one(Shown, row) for row in sorted(runs.recorded(page), key=lambda r: r["parameters"]["width"])
+    )
+    assert "2 of 2 checks have the verdict that they have on this page." in same and "`name=y`" in same
+    assert "1 of 2 checks" in other and "`width=4`" in other and "older version" not in other
+    before, _, folded = other.partition("{dropdown}")
+    assert "Six is twice three" in before and "Two numbers" not in before and "Two numbers" in folded
+    assert "z: 2<br>a: 3" in folded  # parts on lines of their own, in the run's order
+    executed.edit("lib/gamma.py", "2.0", "2.5")
+    assert all("older version" in sphinx_book.Recorded.one(Shown, row) for row in runs.recorded(page))
+
+
+def test_recorded_claims_have_the_verdict_of_their_run(repository):
+    from lib import claims, sphinx_book
+
+    declared = "verdict: recorded\n  finding: not reproduced\n  note: because"
+    repository.edit("book/paper/claims.yml", "verdict: reproduced", declared)
+    claim = claims.load("paper", repository.root / "book")["one-width"]
+    assert sphinx_book.verdict_of(claim, {}) == "not reproduced"  # declared, as long as the page is not executed
+    assert sphinx_book.verdict_of(claim, {"one-width": {"measured": 6.0, "verdict": "recorded"}}) == "reproduced"
+    assert sphinx_book.badge("reproduced", claim).startswith("[✓ reproduced (recorded)]")
+    assert sphinx_book.score(["paper"], repository.root / "book")["not reproduced"] == 4

@@ -10,9 +10,7 @@ from lib.random_networks import Prior
 
 
 def ensemble(networks=3, sizes=(2, 12, 12, 1), dtype=torch.float64, seed=0):
-    return random_networks.draw(
-        networks, sizes, Prior(2.0, 0.3), generator=torch.Generator().manual_seed(seed), dtype=dtype
-    )
+    return random_networks.draw(networks, sizes, Prior(2.0, 0.3), generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -69,9 +67,7 @@ def test_shuffling_keeps_each_layers_values_and_loses_the_function():
     for a, b in zip(layers, mixed, strict=True):
         for name in a:
             assert torch.equal(a[name].flatten(1).sort(1)[0], b[name].flatten(1).sort(1)[0])
-    assert not torch.allclose(
-        trained_networks.render(layers, "tanh", 8), trained_networks.render(mixed, "tanh", 8), atol=0.01
-    )
+    assert not torch.allclose(trained_networks.render(layers, "tanh", 8), trained_networks.render(mixed, "tanh", 8), atol=0.01)
 
 
 def test_copies_are_independent():
@@ -103,9 +99,7 @@ def test_the_unbiased_model_fits_its_pixels_with_white_noise():
 
 def test_modulo_sums_are_learned_by_every_member_as_if_alone():
     options = {"width": 12, "steps": 40, "rate": 0.01}
-    test, train, times = trained_networks.learn_modulo_sums(
-        "tanh", (10, 4), [1.0, 3.0], 0.75, seeds=2, every=20, **options
-    )
+    test, train, times = trained_networks.learn_modulo_sums("tanh", (10, 4), [1.0, 3.0], 0.75, seeds=2, every=20, **options)
     assert test.shape == train.shape == (3, 2, 2, 2) and times.tolist() == [0, 20, 40]
     alone, _, _ = trained_networks.learn_modulo_sums("tanh", (4,), [3.0], 0.75, seeds=2, every=20, **options)
     assert torch.allclose(test[:, 1, 1], alone[:, 0, 0], atol=0.04)  # float32: a point or two on the boundary
