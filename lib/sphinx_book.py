@@ -208,9 +208,9 @@ class Recorded(Generated):
         return f"Run `{row['run']}` of {row['finished'][:10]}: {sizes}; {cost}.{state} {same}\n\n{folded}"
 
 
-def scoreboard(lines: list[str]) -> str:
-    """Lines of a table, in the scoreboard's style."""
-    return "````{div} scoreboard\n" + "\n".join(lines) + "\n````"
+def scoreboard(lines: list[str], also: str = "") -> str:
+    """Lines of a table, in the scoreboard's style; `also` is another class."""
+    return f"````{{div}} scoreboard {also}\n" + "\n".join(lines) + "\n````"
 
 
 def duration(seconds: float) -> str:
@@ -237,7 +237,7 @@ class Sizes(Generated):
             laptop = f"{taken[page.name]:.0f} s" if page.name in taken else "–"
             cost = runs.presets(page).get("cost", "–")
             lines.append(f"| {self.words(page.name, page.name)} | {laptop} | {cost} | {minutes or '–'} |")
-        return scoreboard(lines)
+        return scoreboard(lines, "sizes")
 
 
 class Scoreboard(Generated):
