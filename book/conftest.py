@@ -8,7 +8,7 @@ import re
 
 from nbval import plugin
 
-from lib import claims
+from lib.press import claims
 
 SLACK = 0.05
 

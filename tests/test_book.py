@@ -9,8 +9,10 @@ import sys
 import pytest
 from playwright.sync_api import sync_playwright
 
-from lib import claims, commands, environment, pages, sphinx_book
-from lib.environment import ROOT
+from lib.press import claims, environment, pages
+from lib.press.environment import ROOT
+from lib.press.rendering import book as directives
+from lib.press.workbench import commands
 
 BROWSER = environment.browser()
 if BROWSER is None and os.environ.get("CI") != "true":
@@ -121,7 +123,7 @@ def test_front_page_shows_every_claim_as_a_square_that_leads_somewhere(chromium,
 
 def test_scoreboard_has_a_row_for_every_claim(chromium, book):
     with visit(chromium, book / "book" / "scoreboard.html") as (tab, _):
-        assert tab.locator(".scoreboard tbody tr").count() == sum(sphinx_book.score(claims.papers(), ROOT / "book").values())
+        assert tab.locator(".scoreboard tbody tr").count() == sum(directives.score(claims.papers(), ROOT / "book").values())
 
 
 def test_no_dead_link_and_no_launch_button_without_an_address(book):
@@ -140,7 +142,7 @@ def test_launch_buttons_appear_with_an_address():
     class App:
         srcdir = str(ROOT)
 
-    sphinx_book.configure(App, Config)
+    book.configure(App, Config)
     assert Config.html_theme_options["launch_buttons"]["colab_url"] and Config.html_theme_options["use_repository_button"]
 
 

@@ -7,14 +7,20 @@ import sys
 
 import pytest
 
-from lib.environment import ROOT
+from lib.press.environment import ROOT
 
+TESTS = "linear/test_theory.py"
 # Each line plants an error of one per cent in a closed form or its simulation.
 PLANTED = [
-    ("deep_linear.py", "return (s / d) / (1 -", "return 1.01 * (s / d) / (1 -", "test_deep_linear.py"),
-    ("deep_linear.py", "torch.exp(-2 * s *", "torch.exp(-2.02 * s *", "test_deep_linear.py"),
-    ("deep_linear.py", "a * (1 + step * (s - a * d)) ** 2", "a * (1 + 1.01 * step * (s - a * d)) ** 2", "test_deep_linear.py"),
-    ("deep_linear.py", ".square().sum(-2) / 4", ".square().sum(-2) / 3.9", "test_deep_linear.py"),
+    ("linear/theory.py", "return (s / d) / (1 -", "return 1.01 * (s / d) / (1 -", TESTS),
+    ("linear/theory.py", "torch.exp(-2 * s *", "torch.exp(-2.02 * s *", TESTS),
+    (
+        "linear/theory.py",
+        "a * (1 + step * (s - a * d)) ** 2",
+        "a * (1 + 1.01 * step * (s - a * d)) ** 2",
+        "linear/test_theory.py",
+    ),
+    ("linear/theory.py", ".square().sum(-2) / 4", ".square().sum(-2) / 3.9", TESTS),
 ]
 
 
@@ -34,7 +40,7 @@ def outcome(root, tests) -> int:
 
 
 def test_the_copy_is_green(copy):
-    assert outcome(copy, "test_deep_linear.py") == 0
+    assert outcome(copy, "linear/test_theory.py") == 0
 
 
 @pytest.mark.parametrize(("module", "right", "wrong", "tests"), PLANTED)

@@ -1,0 +1,31 @@
+"""The effective rank of a representation: how many directions it really uses (Early Linearization Eq. 1)."""
+
+import torch
+from torch import Tensor
+
+
+def effective_rank(matrix: Tensor) -> Tensor:
+    """exp of the entropy of the normalised singular values: n for n equal ones, 1 when a single one dominates; (...).
+
+    Early Linearization Eq. 1, without the minus sign that is printed in front of it.
+    """
+    return _rank_of(torch.linalg.svdvals(matrix))
+
+
+def effective_rank_as_printed(matrix: Tensor) -> Tensor:
+    """Early Linearization Eq. 1 letter by letter."""
+    return -effective_rank(matrix)
+
+
+def effective_rank_of_gram(h: Tensor, centred: bool = False) -> Tensor:
+    """`effective_rank(gram(h, centred))` without the Gram matrix, whose singular values are the squares of h's; (...).
+
+    For 128 units and 500 items that is twenty times cheaper.
+    """
+    h = h - h.mean(-1, keepdim=True) if centred else h
+    return _rank_of(torch.linalg.svdvals(h).square())
+
+
+def _rank_of(spectrum: Tensor) -> Tensor:
+    p = spectrum / spectrum.sum(-1, keepdim=True)
+    return torch.exp(-torch.special.xlogy(p, p).sum(-1))

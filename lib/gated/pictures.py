@@ -1,0 +1,100 @@
+"""Architecture graphs to look at and to test with: pictures of gated networks, and random ones."""
+
+import matplotlib.pyplot as plt
+import networkx
+from matplotlib.patches import Circle, FancyArrowPatch
+
+from lib.press.plots import COLOURS
+
+OFF = "#c8ccd2"
+
+
+def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, radius=0.17):
+    """A picture of `network`, inputs at the left: nodes with their names and sizes, and edges.
+
+    With `data`, gated nodes and edges are orange and say on which share of the examples they are on. With `example` too,
+    it shows that one example: what is gated off, and everything that therefore carries no signal, is pale.
+    """
+    ax = ax or plt.gca()
+    place = positions(network, gap=max(0.55, 2.6 * radius))
+    share = {name: float((gate != 0).double().mean()) for name, gate in data.gates.items()} if data else {}
+    alive = _alive(network, data, example) if example is not None else None
+
+    def colour(name):
+        if alive is not None and name not in alive:
+            return OFF
+        return COLOURS["gated"] if name in share else COLOURS["data"]
+
+    parallel = {}
+    for name, edge in network.edges.items():
+        turn = parallel[edge.source, edge.target] = parallel.get((edge.source, edge.target), -1) + 1
+        (x0, y0), (x1, y1) = place[edge.source], place[edge.target]
+        bend = _bend(place, edge, radius) + 0.25 * ((turn + 1) // 2) * (-1) ** turn
+        points = dict(posA=(x0, y0), posB=(x1, y1), connectionstyle=f"arc3,rad={bend}", shrinkA=0, shrinkB=0)
+        body = _circle_of(ax, place[edge.target], radius), _circle_of(ax, place[edge.source], radius)
+        arrow = FancyArrowPatch(
+            **points, patchA=body[1], patchB=body[0], arrowstyle="-|>", mutation_scale=9, color=colour(name), linewidth=1.4
+        )
+        ax.add_patch(arrow)
+        if labels and alive is None and name in share:
+            middle = (x0 + x1 + bend * (y1 - y0)) / 2, (y0 + y1 - bend * (x1 - x0)) / 2  # of matplotlib's arc3
+            ax.text(middle[0], middle[1] + 0.05, f"{share[name]:.0%}", color=colour(name), fontsize=7, ha="center")
+    for node, (x, y) in place.items():
+        ax.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=colour(node), linewidth=1.6, zorder=3))
+        text = f"{node}\n{network.sizes[node]}" if sizes else node
+        ax.text(x, y, text, ha="center", va="center", fontsize=7, color=colour(node), zorder=4)
+        if labels and alive is None and node in share:
+            ax.text(x, y - radius - 0.03, f"on {share[node]:.0%}", color=colour(node), fontsize=7, ha="center", va="top")
+    xs, ys = zip(*place.values(), strict=True)
+    margin = radius + 0.12
+    curved = max(
+        abs(_bend(place, edge, radius)) * (place[edge.target][0] - place[edge.source][0]) for edge in network.edges.values()
+    )
+    low, high = min(ys) - max(margin, curved / 2 + 0.08), max(ys) + max(margin, curved / 2 + 0.08)
+    ax.set(xlim=(min(xs) - margin, max(xs) + margin), ylim=(low, high), aspect="equal")
+    ax.axis("off")
+    return ax
+
+
+def positions(network, gap=0.55):
+    """Where to draw each node, dict of (x, y): column by longest way from an input, `gap` apart within a column."""
+    column = {}
+    for node in network.order:
+        column[node] = 1 + max((column[edge.source] for edge in network.incoming[node]), default=-1)
+    last = max(column[node] for node in network.outputs)
+    column |= {node: last for node in network.outputs}
+    place = {}
+    for number in range(last + 1):
+        nodes = [node for node in network.sizes if column[node] == number]
+        for i, node in enumerate(nodes):
+            place[node] = (float(number), gap * ((len(nodes) - 1) / 2 - i))
+    return place
+
+
+def _bend(place, edge, radius):
+    """How much to curve an edge, so that it passes other nodes at a distance: 0 if a straight line does."""
+    (x0, y0), (x1, y1) = place[edge.source], place[edge.target]
+    for node, (x, y) in place.items():
+        height = y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+        if node not in (edge.source, edge.target) and x0 < x < x1 and abs(y - height) < 1.5 * radius:
+            return 0.25 if y > height else -0.25
+    return 0.0
+
+
+def _circle_of(ax, centre, radius):
+    return Circle(centre, radius, transform=ax.transData)
+
+
+def _alive(network, data, example):
+    """Names of nodes and edges that carry signal from an input to an output on one example."""
+    on = {name for name in [*network.sizes, *network.edges] if data.gate(name)[example] != 0}
+    graph = networkx.DiGraph()
+    for name, edge in network.edges.items():
+        if name in on:
+            graph.add_edge(edge.source, ("edge", name))
+            graph.add_edge(("edge", name), edge.target)
+    graph.remove_nodes_from([v for v in network.sizes if v not in on])
+    graph.add_nodes_from(v for v in [*network.inputs, *network.outputs] if v in on)
+    after = set().union(*(networkx.descendants(graph, v) | {v} for v in network.inputs))
+    before = set().union(*(networkx.ancestors(graph, v) | {v} for v in network.outputs if v in on), set())
+    return {name if isinstance(name, str) else name[1] for name in after & before}

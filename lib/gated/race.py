@@ -1,0 +1,187 @@
+"""The neural race reduction: one number per edge and mode instead of all the weights (Neural Race, Sections 3.1 and 4).
+
+`reduce` finds the singular vectors that diagonalise all effective datasets at once, or says how far they are from
+having any. From weights aligned with them the network decouples into modes that race each other. Theory carries the
+names of the simulation in `lib.gated`: `race.flow` and `race.loss` predict `gated.flow` and `gated.loss`.
+
+    reduction = reduce(network, effective_datasets(network, data))     # refuses data without common singular vectors
+    b = flow(network, reduction, start=0.05, times=t)                  # dict of (times, modes): Eq. 10
+    predicted = loss(network, reduction, b)                            # (times,)
+
+Below that: the closed forms of the paper's examples, exclusive-or and routing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from lib.gated.engine import _integrate
+from lib.linear.draws import random_matrix
+
+
+class NotDiagonalisable(ValueError):
+    """No set of singular vectors diagonalises all effective datasets, so the modes do not decouple."""
+
+
+@dataclass
+class Reduction:
+    """Effective datasets in their common singular vectors (Neural Race Eqs. 7 and 8).
+
+    `bases[v]` (size, modes) holds R_v: V_v at inputs, U_v at outputs, orthonormal columns at hidden nodes; a column is
+    zero where a node is too small to carry the mode. `s` is (paths, modes) and `d[j, p]` is (modes,), the diagonals of
+    S(p) and D(j, p). `distance` is the largest share of a dataset's norm that lies off the diagonal: 0 when Eqs. 7
+    and 8 hold exactly, and `worst` names that dataset.
+    """
+
+    bases: dict
+    s: torch.Tensor
+    d: dict
+    yy: torch.Tensor
+    distance: float
+    worst: str
+
+
+def reduce(network, statistics, tolerance=1e-8, seed=0):
+    """Find the common singular vectors of all effective datasets and express the data in them.
+
+    Raises NotDiagonalisable when more than `tolerance` of any dataset stays off the diagonal; tolerance=1 accepts
+    everything (the race is then an approximation, and `distance` says how crude). `seed` draws the free bases of the
+    hidden nodes.
+    """
+    bases = _common_vectors(network, statistics)
+    modes = next(iter(bases.values())).shape[-1]
+    generator = torch.Generator().manual_seed(seed)
+    for node in network.hidden:
+        frame = random_matrix(1, network.sizes[node], min(modes, network.sizes[node]), 1.0, "orthogonal", generator)[0]
+        bases[node] = torch.nn.functional.pad(frame, (0, modes - frame.shape[-1]))
+    paths, distance, worst = network.paths, 0.0, ""
+
+    def diagonal(sigma, left, right, name):
+        nonlocal distance, worst
+        entries = torch.einsum("im,ij,jm->m", left, sigma, right)
+        rest = (sigma - (left * entries) @ right.mT).norm()
+        share = float(rest / sigma.norm()) if sigma.norm() > 0 else 0.0
+        if share > distance:
+            distance, worst = share, name
+        return entries
+
+    s = [
+        diagonal(yx, bases[path.target], bases[path.source], f"Σyx({path})")
+        for path, yx in zip(paths, statistics.yx, strict=True)
+    ]
+    d = {
+        (j, p): diagonal(xx, bases[paths[j].source], bases[paths[p].source], f"Σx({paths[j]}, {paths[p]})")
+        for (j, p), xx in statistics.xx.items()
+    }
+    if distance > tolerance:
+        raise NotDiagonalisable(
+            f"the effective datasets have no common singular vectors: {distance:.1%} of {worst} lies off the diagonal. "
+            "If paths ask one input node for different singular vectors, give each path its own copy of the input "
+            "(the same function); or accept an approximation with tolerance=1."
+        )
+    return Reduction(bases, torch.stack(s), d, statistics.yy, distance, worst)
+
+
+def _common_vectors(network, statistics):
+    """Candidate singular vectors for all input and output nodes, dict of (size, modes), strongest mode first.
+
+    Stack a random positive mixture of all datasets into one symmetric matrix over all inputs and outputs. If Eqs. 7
+    and 8 hold, each of its eigenvectors stays within one mode, and its piece at a node is that node's singular vector.
+    Taking the strongest one, removing its pieces from every node and repeating finds them all.
+    """
+    nodes = network.inputs + network.outputs
+    start = dict(zip(nodes, np.cumsum([0] + [network.sizes[v] for v in nodes[:-1]]).tolist(), strict=True))
+    part = {v: slice(start[v], start[v] + network.sizes[v]) for v in nodes}
+    total = sum(network.sizes[v] for v in nodes)
+    generator = torch.Generator().manual_seed(1)
+    mixed = torch.zeros(total, total, dtype=torch.float64)
+    for path, yx in zip(network.paths, statistics.yx, strict=True):
+        mixed[part[path.target], part[path.source]] += (0.5 + torch.rand(1, generator=generator).double()) * yx
+    for (j, p), xx in statistics.xx.items():
+        if j <= p:  # the rest follows by symmetry
+            share = 0.5 * (0.5 + torch.rand(1, generator=generator).double())
+            mixed[part[network.paths[j].source], part[network.paths[p].source]] += share * xx
+    mixed = mixed + mixed.mT
+    smallest = 1e-12 * mixed.norm()
+    modes = []  # each a dict from node to unit vector
+    for _ in range(total):
+        values, vectors = torch.linalg.eigh(mixed)
+        if values[-1] <= smallest:
+            break
+        pieces = {v: vectors[part[v], -1] for v in nodes}
+        pieces = {v: piece / piece.norm() for v, piece in pieces.items() if piece.norm() > 1e-6}
+        keep = torch.eye(total, dtype=torch.float64)
+        for v, piece in pieces.items():
+            keep[part[v], part[v]] -= torch.outer(piece, piece)
+        mixed = keep @ mixed @ keep
+        # pieces of unconnected parts of the network may share a mode: fill the first one that has room
+        home = next((mode for mode in modes if not set(mode) & set(pieces)), None)
+        modes.append(pieces) if home is None else home.update(pieces)
+    zero = {v: torch.zeros(network.sizes[v], dtype=torch.float64) for v in nodes}
+    return {v: torch.stack([mode.get(v, zero[v]) for mode in modes], -1) for v in nodes}
+
+
+def strengths(network, b):
+    """Total strength of every path and mode, (..., paths, modes): the product of b along the path."""
+    return torch.stack([torch.stack([b[name] for name in path.edges]).prod(0) for path in network.paths], -2)
+
+
+def flow(network, reduction, start, times, tau=1.0, rtol=1e-11):
+    """The race: singular values of every edge at `times`, dict of (times, modes) (Neural Race Eq. 10).
+
+    `start` is one number for all edges and modes, or a dict from edge to (modes,). Mode by mode,
+    tau db_e/dt = Σ_p Π_{k in p, k ≠ e} b_k [s_p - Σ_j b_j d_jp]: Eq. 10 with its products read entry by entry.
+    """
+    paths, names = network.paths, list(network.edges)
+    position = {name: i for i, name in enumerate(names)}
+    alive = torch.stack([_alive(network, reduction, name) for name in names]).numpy()  # (edges, modes)
+    s, d = reduction.s.numpy(), {key: value.numpy() for key, value in reduction.d.items()}
+    along = [[position[name] for name in path.edges] for path in paths]
+
+    def velocity(_, flat):
+        b = flat.reshape(alive.shape)
+        a = np.stack([b[edges].prod(0) for edges in along])  # (paths, modes)
+        error = s.copy()
+        for (j, p), variance in d.items():
+            error[p] -= a[j] * variance
+        change = np.zeros_like(b)
+        for p, edges in enumerate(along):
+            for i, edge in enumerate(edges):
+                change[edge] += b[edges[:i] + edges[i + 1 :]].prod(0) * error[p]
+        return (alive * change).reshape(-1) / tau
+
+    first = _start(network, reduction, start)
+    first = np.stack([first[name].numpy() for name in names]).reshape(-1)
+    path = torch.as_tensor(_integrate(velocity, first, times, rtol)).reshape(-1, *alive.shape)
+    return {name: path[:, i] for i, name in enumerate(names)}
+
+
+def _alive(network, reduction, name):
+    """1 for the modes that both ends of an edge can carry, (modes,)."""
+    edge = network.edges[name]
+    return ((reduction.bases[edge.source].norm(dim=0) > 0) & (reduction.bases[edge.target].norm(dim=0) > 0)).double()
+
+
+def _start(network, reduction, start):
+    if not isinstance(start, dict):
+        start = {name: start for name in network.edges}
+    alive = {name: _alive(network, reduction, name) for name in network.edges}
+    return {name: torch.as_tensor(start[name], dtype=torch.float64) * alive[name] for name in network.edges}
+
+
+def loss(network, reduction, b):
+    """Loss along the race, (...,): Eq. 1 in the common singular vectors."""
+    a = strengths(network, b)
+    total = 0.5 * reduction.yy - (a * reduction.s).sum((-2, -1))
+    for (j, p), variance in reduction.d.items():
+        total = total + 0.5 * (a[..., j, :] * variance * a[..., p, :]).sum(-1)
+    return total
+
+
+def decoupled_weights(network, reduction, start):
+    """Weights R_target diag(b) R_sourceᵀ, dict of (rows, columns), from which the race is exact (Neural Race Eq. 9)."""
+    b = _start(network, reduction, start)
+    return {
+        name: (reduction.bases[edge.target] * b[name]) @ reduction.bases[edge.source].mT for name, edge in network.edges.items()
+    }

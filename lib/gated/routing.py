@@ -1,0 +1,293 @@
+"""The routing network of the neural race: M input domains, one shared hidden pathway, M output domains.
+
+Each of the M² routes (in at one domain, out at another) is a path of a gated network; each example opens one route.
+Stack the M encoders side by side and the M decoders on top of each other, and the whole network is three matrices, its
+map an (M · outputs) × (M · features) matrix of blocks, one per route, of which training observes those in `mask`. So
+all routes, and with a leading dimension all seeds and all masks, train as one batched product of matrices.
+
+Weights are a list [encoders (runs, hidden, M · features), hidden (runs, hidden, hidden), decoders (runs, M · outputs,
+hidden)]; a mask is (M, M) or (runs, M, M) with rows for output domains and columns for input domains.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.sparse.csgraph import connected_components
+
+from lib.gated.network import Data, Network
+from lib.linear.descent import descend
+from lib.linear.draws import random_matrix
+
+
+@dataclass
+class Task:
+    """What linear pathways see of the data, in the basis in which every domain's inputs are uncorrelated.
+
+    `yx` is (domains, outputs, features), the correlation of targets with the inputs of each domain; `variance` is
+    (domains, features), the inputs' variances; `yy` the mean squared length of a target, which all routes share.
+    """
+
+    yx: torch.Tensor
+    variance: torch.Tensor
+    yy: float
+
+    @property
+    def sizes(self):
+        return self.yx.shape  # domains, outputs, features
+
+    def to(self, dtype=None, device=None):
+        return Task(self.yx.to(device, dtype), self.variance.to(device, dtype), self.yy)
+
+
+def shared_task(x, y, domains):
+    """The same dataset in every domain: x (features, items) with uncorrelated features, y (outputs, items)."""
+    items = x.shape[-1]
+    covariance = x @ x.mT / items
+    if (covariance - torch.diag(covariance.diagonal())).abs().max() > 1e-9 * covariance.max():
+        raise ValueError("the features are correlated: rotate x into the eigenvectors of its covariance first")
+    yx = (y @ x.mT / items).expand(domains, -1, -1)
+    return Task(yx, covariance.diagonal().expand(domains, -1), float((y**2).sum() / items))
+
+
+def circulant(domains, trained):
+    """Input domain i is trained with the outputs i, i+1, …, i + trained - 1, cyclically: (M, M) (Neural Race, Fig. 4d)."""
+    return _checked((torch.arange(domains)[:, None] - torch.arange(domains)) % domains < trained, trained)
+
+
+def blocks(domains, number):
+    """`number` groups of domains, each trained completely within itself and never with another group."""
+    group = torch.arange(domains) * number // domains
+    return _checked(group[:, None] == group, number)
+
+
+def star(domains):
+    """One input domain is trained with every output, and one output with every input: 2 M - 1 routes, all connected."""
+    mask = torch.zeros(domains, domains, dtype=torch.bool)
+    mask[0], mask[:, 0] = True, True
+    return mask
+
+
+def scattered(domains, trained, seed=0):
+    """As many routes per domain as `circulant`, but drawn at random: the band, shuffled by swapping pairs of routes."""
+    mask = circulant(domains, trained)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(20 * domains * trained):
+        ways = mask.nonzero()
+        (a, b), (c, d) = ways[torch.randint(len(ways), (2,), generator=generator)].tolist()
+        if not mask[a, d] and not mask[c, b]:
+            mask[a, b] = mask[c, d] = False
+            mask[a, d] = mask[c, b] = True
+    return mask
+
+
+def _checked(mask, number):
+    if not 1 <= number <= len(mask):
+        raise ValueError(f"with {len(mask)} domains this number must lie between 1 and {len(mask)}, not {number}")
+    return mask
+
+
+def reachable(mask):
+    """(M, M) True for the routes whose two ends hang together through trained routes.
+
+    A trained route ties the code of its input domain to that of its output domain. Only along such ties can domains
+    come to agree on a code, so these are the routes, trained or not, whose map the data determine.
+    """
+    domains = len(mask)
+    table = np.zeros((2 * domains, 2 * domains))
+    table[:domains, domains:] = mask.numpy()  # outputs against inputs
+    _, part = connected_components(table, directed=False)
+    return torch.as_tensor(part[:domains, None] == part[domains:])
+
+
+def rivalry(mask):
+    """How closely the best solution that is not shared follows the shared one: second over first singular value of a mask.
+
+    From small weights a network first learns the strongest singular vectors of what it observes, mask ⊗ data. With
+    equally many routes per domain the first pair is flat: one code for all domains. The next pair twists the code from
+    domain to domain and learns slower by this ratio; 1 means a tie (unconnected groups). For `circulant` it tends to
+    sin(πf)/(πf), f = K/M: a property of the fraction alone.
+    """
+    values = torch.linalg.svdvals(mask.double())
+    return values[..., 1] / values[..., 0]
+
+
+def never_together(mask):
+    """Pairs of different input domains that share no trained output, as a (pairs, 2) tensor of indices."""
+    common = mask.double().mT @ mask.double()
+    return (torch.triu(torch.ones_like(common), 1) * (common == 0)).nonzero()
+
+
+def initial_weights(task, hidden, scale, runs, seed=0, law="orthogonal", dtype=torch.float64, device="cpu"):
+    """Random weights, every encoder and decoder drawn on its own as in a network of separate modules."""
+    domains, outputs, features = task.sizes
+    generator = torch.Generator().manual_seed(seed)
+    encoders = random_matrix(runs * domains, hidden, features, scale, law, generator)
+    middle = random_matrix(runs, hidden, hidden, scale, law, generator)
+    decoders = random_matrix(runs * domains, outputs, hidden, scale, law, generator)
+    encoders = encoders.reshape(runs, domains, hidden, features).transpose(1, 2).reshape(runs, hidden, -1)
+    return [w.to(device, dtype).contiguous() for w in (encoders, middle, decoders.reshape(runs, -1, hidden))]
+
+
+def decoupled_weights(task, hidden, start, seed=0):
+    """Weights with singular values `start` for every mode, aligned with the data's singular vectors (Neural Race Eq. 9)."""
+    domains = task.sizes[0]
+    u, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
+    generator = torch.Generator().manual_seed(seed)
+    first, second = random_matrix(2, hidden, s.numel(), 1.0, "orthogonal", generator)
+    weights = [start * (first @ vt).repeat(1, domains), start * second @ first.mT, start * (u @ second.mT).repeat(domains, 1)]
+    return [w.unsqueeze(0) for w in weights]
+
+
+def gradient(task, mask, like):
+    """A function that returns dL/dW of the mean over trained routes of Eq. 1, for `linear.descend`.
+
+    The path form of Eqs. 3 and 4 for all routes at once: with everything in blocks it is the gradient of a deep linear
+    network whose error is erased where `mask` is. `like` is a weight, for its dtype and device.
+    """
+    domains, outputs, features = task.sizes
+    mask = mask.to(like)
+    seen = mask / mask.sum((-2, -1), keepdim=True)  # probability of each route
+    seen = seen.repeat_interleave(outputs, -2).repeat_interleave(features, -1)  # (..., M outputs, M features)
+    minus_target = -seen * task.yx.to(like).transpose(0, 1).reshape(outputs, -1).repeat(domains, 1)
+    seen_variance = seen * task.variance.to(like).reshape(-1)
+
+    def of(weights):
+        encoders, middle, decoders = weights
+        inner = middle @ encoders  # (runs, hidden, M features)
+        error = torch.addcmul(minus_target, seen_variance, decoders @ inner)  # (runs, M outputs, M features)
+        back = decoders.mT @ error
+        return [middle.mT @ back, back @ encoders.mT, error @ inner.mT]
+
+    return of
+
+
+def train(weights, task, mask, *, step, steps, every=10, momentum=0.0, observe=None, label=""):
+    """Full-batch gradient descent of all runs together, in place. `step` is 1/tau in the convention of Eq. 1.
+
+    Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, runs); for `untrained`
+    a mask with all routes gives 0. `observe(weights)` may add more.
+    """
+
+    def look(w):
+        losses = route_losses(w, task)
+        seen = {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
+        return seen | (observe(w) if observe else {})
+
+    if isinstance(step, torch.Tensor):
+        step = step.to(weights[0]).reshape(-1, 1, 1)
+    of = gradient(task, mask, weights[0])
+    return descend(weights, of, step=step, steps=steps, every=every, observe=look, momentum=momentum, label=label)
+
+
+def over(values, mask):
+    """Mean of values (..., M, M) over the routes in `mask`, (...,)."""
+    mask = mask.to(values)
+    return (values * mask).sum((-2, -1)) / mask.sum((-2, -1)).clamp(min=1)
+
+
+def route_maps(weights, task):
+    """The map of every route, (runs, output domain, input domain, outputs, features)."""
+    encoders, middle, decoders = weights
+    domains, outputs, features = task.sizes
+    total = decoders @ (middle @ encoders)
+    return total.unflatten(-1, (domains, features)).unflatten(-3, (domains, outputs)).transpose(-3, -2)
+
+
+def route_losses(weights, task):
+    """Half the mean squared error of every route, (runs, output domain, input domain) (Neural Race Eq. 1 by route)."""
+    maps = route_maps(weights, task)
+    yx, variance = task.yx.to(maps), task.variance.to(maps)
+    cross = (maps * yx).sum((-2, -1))
+    return 0.5 * task.yy - cross + 0.5 * (maps**2 * variance[:, None, :]).sum((-2, -1))
+
+
+def singular_values(weights, task):
+    """Leading singular values of encoders, hidden matrix and decoders, (runs, 3, modes); outer ones averaged."""
+    encoders, middle, decoders = weights
+    domains, outputs, features = task.sizes
+    number = min(outputs, features)
+    outer = torch.linalg.svdvals(encoders.unflatten(-1, (domains, features)).transpose(-3, -2))[..., :number].mean(-2)
+    last = torch.linalg.svdvals(decoders.unflatten(-2, (domains, outputs)))[..., :number].mean(-2)
+    return torch.stack([outer, torch.linalg.svdvals(middle)[..., :number], last], -2)
+
+
+def similarity(weights):
+    """Inner products of the first hidden layer's codes, (runs, M · features, M · features) (Neural Race, Fig. 4g).
+
+    For one-hot inputs a code is a column of the encoders.
+    """
+    encoders = weights[0]
+    return encoders.mT @ encoders
+
+
+def domain_cosine(weights, task):
+    """Cosine between the codes that two input domains give to the same item, mean over items: (runs, M, M)."""
+    domains, _, features = task.sizes
+    codes = weights[0].unflatten(-1, (domains, features))
+    codes = codes / codes.norm(dim=-3, keepdim=True)
+    return torch.einsum("...hif,...hjf->...ij", codes, codes) / features
+
+
+def balance(weights, task):
+    """The balance law at the two hidden layers, stacked: (runs, 2, hidden, hidden). See `gated.balance`."""
+    encoders, middle, decoders = weights
+    first = encoders @ encoders.mT - middle.mT @ middle
+    return torch.stack([first, middle @ middle.mT - decoders.mT @ decoders], -3)
+
+
+def as_gated_network(x, y, mask, hidden):
+    """The same network and data for the general engine: `Network`, `Data` with one example per trained route and item."""
+    domains, items = len(mask), x.shape[-1]
+    ways = mask.nonzero()  # (routes, 2): output domain, input domain
+    sizes = {f"in{i}": x.shape[0] for i in range(domains)} | {"first": hidden, "second": hidden}
+    sizes |= {f"out{j}": y.shape[0] for j in range(domains)}
+    edges = [(f"in{i}", "first") for i in range(domains)] + [("first", "second")]
+    edges += [("second", f"out{j}") for j in range(domains)]
+    gates = {f"in{i}→first": (ways[:, 1] == i).repeat_interleave(items) for i in range(domains)}
+    gates |= {f"out{j}": (ways[:, 0] == j).repeat_interleave(items) for j in range(domains)}
+    copies = len(ways)
+    data = Data(
+        {f"in{i}": x.repeat(1, copies) for i in range(domains)}, {f"out{j}": y.repeat(1, copies) for j in range(domains)}, gates
+    )
+    return Network(sizes, edges), data
+
+
+def sharing_network(x, y, domains, degrees, hidden):
+    """Routing through separate hidden pathways, of which each serves a group of inputs and a group of outputs (Fig. 5a).
+
+    `degrees` lists numbers of routes per pathway, squares of divisors of `domains`: (1,) is a pathway for each route,
+    (domains²,) one for all, and (1, domains²) has both kinds side by side. All routes are trained. Returns Network, Data.
+    """
+    items, sizes, edges = x.shape[-1], {}, []
+    sizes |= {f"in{i}": x.shape[0] for i in range(domains)}
+    for shared in degrees:
+        group = round(shared**0.5)
+        if group**2 != shared or domains % group:
+            raise ValueError(f"{shared} routes per pathway: this must be the square of a divisor of {domains}")
+        for a in range(0, domains, group):
+            for b in range(0, domains, group):
+                first, second = f"first{shared}:{a},{b}", f"second{shared}:{a},{b}"
+                sizes |= {first: hidden, second: hidden}
+                edges += [(f"in{i}", first) for i in range(a, a + group)] + [(first, second)]
+                edges += [(second, f"out{j}") for j in range(b, b + group)]
+    sizes |= {f"out{j}": y.shape[0] for j in range(domains)}
+    into = torch.arange(domains).repeat_interleave(domains).repeat_interleave(items)  # examples: every route, every item
+    out = torch.arange(domains).repeat(domains).repeat_interleave(items)
+    gates = {f"in{edge[0][2:]}→{edge[1]}": into == int(edge[0][2:]) for edge in edges if edge[0].startswith("in")}
+    gates |= {f"out{j}": out == j for j in range(domains)}
+    data = Data(
+        {f"in{i}": x.repeat(1, domains**2) for i in range(domains)},
+        {f"out{j}": y.repeat(1, domains**2) for j in range(domains)},
+        gates,
+    )
+    return Network(sizes, edges), data
+
+
+def gated_weights(weights, task):
+    """The stacked weights of one run as the general engine names them."""
+    encoders, middle, decoders = weights
+    domains, outputs, features = task.sizes
+    named = {f"in{i}→first": encoders[..., i * features : (i + 1) * features] for i in range(domains)}
+    named |= {"first→second": middle}
+    return named | {f"second→out{j}": decoders[..., j * outputs : (j + 1) * outputs, :] for j in range(domains)}

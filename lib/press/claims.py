@@ -1,0 +1,375 @@
+"""Claims and verdicts, the spine of the book.
+
+`book/<paper>/claims.yml` states every checkable claim of a paper and the verdict that the book stands for. On a page,
+`check = on_page("paper/page")` and then `check("claim-id", measured)` compares, shows a row, and stops the page when the
+measured verdict is not the declared one: in either direction, so that neither a regression nor an unnoticed success
+goes by.
+"""
+
+import ast
+import difflib
+import html
+import json
+import math
+import operator
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from lib.press import offline, parameters
+
+BOOK = Path(__file__).resolve().parent.parent.parent / "book"
+VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "recorded", "open")
+KINDS = ("claim", "printed", "corrected", "beyond")
+FIELDS = {
+    *("id", "page", "where", "claim", "paper", "expect", "tolerance", "reason", "verdict"),
+    *("note", "kind", "erratum", "format", "finding"),
+}
+
+
+class ClaimError(Exception):
+    """A claim that is unknown, ill-formed, checked on the wrong page, or measured as something it cannot be."""
+
+
+class VerdictChanged(AssertionError):
+    """The measured verdict is not the one that claims.yml declares."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    id: str
+    folder: str  # the paper's folder in the book
+    page: str  # "folder/page"
+    where: str
+    claim: str
+    expect: str
+    reason: str
+    verdict: str
+    paper: str = ""
+    tolerance: str = ""
+    note: str = ""
+    kind: str = "claim"
+    erratum: str = ""
+    format: str = ""
+    finding: str = ""  # of a recorded claim: what its recorded run found
+
+    def holds(self, value) -> bool:
+        """Whether one measured value satisfies the relation in `expect`."""
+        word, low, high = relation(self)
+        if word == "true":
+            if not isinstance(value, bool):
+                raise ClaimError(f"{self.id} expects true or false, got {value!r}")
+            return value
+        if isinstance(value, bool):
+            raise ClaimError(f"{self.id} expects a number, got {value!r}")
+        return {"<": value < high, ">": value > low}.get(word, low <= value <= high)
+
+    def tolerance_text(self) -> str:
+        """The tolerance (or bound) as a reader sees it."""
+        if self.expect == "true":
+            return "holds"
+        return f"± {self.tolerance}" if self.tolerance else self.expect
+
+    def show(self, value) -> str:
+        """A measured value, or several, as text."""
+        if isinstance(value, dict):
+            return ", ".join(f"{name} {self.show(one)}" for name, one in value.items())
+        if isinstance(value, list):
+            return ", ".join(self.show(one) for one in value)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return format(value, self.format) if self.format else number(value)
+
+
+def number(value: float) -> str:
+    """Three significant digits below one, four above, plain where that is short: 0.816, 2.646, 3.1e-12, 60000."""
+    if isinstance(value, int):
+        return str(value)
+    if value != 0 and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.1e}"
+    text = f"{value:.3g}" if abs(value) < 0.9995 else f"{value:.4g}"
+    return f"{value:.0f}" if "e" in text else text
+
+
+def relation(claim: Claim) -> tuple[str, float, float]:
+    """(kind, low, high) of a claim's `expect` and `tolerance`; a ClaimError says what is wrong with them."""
+    text = claim.expect.strip()
+    if text == "true":
+        return "true", 0.0, 0.0
+    if text.startswith("in"):
+        edges = re.fullmatch(r"in\s*\[(.+),(.+)\]", text)
+        if not edges:
+            raise ClaimError(f"{claim.id}: write a range as 'in [low, high]', not '{text}'")
+        return "in", arithmetic(edges[1]), arithmetic(edges[2])
+    sign, value = text[:1], text[1:]
+    if sign not in ("=", "<", ">"):
+        raise ClaimError(f"{claim.id}: expect must be '= x', '< x', '> x', 'in [a, b]' or 'true', not '{text}'")
+    centre = arithmetic(value)
+    if sign != "=":
+        return (sign, -math.inf, centre) if sign == "<" else (sign, centre, math.inf)
+    if not claim.tolerance:
+        raise ClaimError(f"{claim.id}: '=' needs a tolerance")
+    share = re.fullmatch(r"(.+?)\s*%", claim.tolerance.strip())
+    width = abs(centre) * arithmetic(share[1]) / 100 if share else arithmetic(claim.tolerance)
+    return "=", centre - width, centre + width
+
+
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+}
+
+
+def arithmetic(text: str) -> float:
+    """The value of a simple formula such as 'sqrt(2/3)' or '8.5*2'; nothing else is evaluated."""
+
+    def value(node):
+        match node:
+            case ast.Expression():
+                return value(node.body)
+            case ast.Constant(value=int() | float() as constant):
+                return constant
+            case ast.BinOp() if type(node.op) in OPERATORS:
+                return OPERATORS[type(node.op)](value(node.left), value(node.right))
+            case ast.UnaryOp() if type(node.op) in OPERATORS:
+                return OPERATORS[type(node.op)](value(node.operand))
+            case ast.Call(func=ast.Name(id="sqrt" | "log" | "exp" as name), args=[argument]):
+                return getattr(math, name)(value(argument))
+            case ast.Name(id="pi"):
+                return math.pi
+        raise ClaimError(f"'{text}' is not a number or a simple formula")
+
+    try:
+        return float(value(ast.parse(text.strip(), mode="eval")))
+    except SyntaxError:
+        raise ClaimError(f"'{text}' is not a number or a simple formula") from None
+
+
+def load(folder: str, book: Path | None = None) -> dict[str, Claim]:
+    """The claims of one paper by id, validated; a ClaimError names the entry and what is wrong with it."""
+    path = (book or BOOK) / folder / "claims.yml"
+    if not path.exists():
+        raise ClaimError(f"there is no {path.parent.name}/{path.name}")
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    claims = {}
+    for entry in content["claims"]:
+        name = str(entry.get("id", "(no id)"))
+        unknown = set(entry) - FIELDS
+        if unknown:
+            raise ClaimError(f"{folder}/{name}: unknown field {', '.join(sorted(unknown))}")
+        for field in ("id", "page", "where", "claim", "expect", "reason", "verdict"):
+            if not str(entry.get(field, "")).strip():
+                missing = "the reason for its tolerance or bound" if field == "reason" else f"'{field}'"
+                raise ClaimError(f"{folder}/{name}: {missing} is missing")
+        entry = {key: str(value).strip() for key, value in entry.items()}
+        claim = Claim(**(entry | {"folder": folder, "page": f"{folder}/{entry['page']}"}))
+        if claim.verdict not in VERDICTS:
+            raise ClaimError(f"{folder}/{name}: verdict '{claim.verdict}' is none of {', '.join(VERDICTS)}")
+        if claim.kind not in KINDS:
+            raise ClaimError(f"{folder}/{name}: kind '{claim.kind}' is none of {', '.join(KINDS)}")
+        if (claim.verdict == "recorded") != (claim.finding in VERDICTS[:3]):
+            raise ClaimError(
+                f"{folder}/{name}: 'finding' (what the recorded run found) goes with the verdict recorded, and only with it"
+            )
+        if "reproduced" not in (claim.verdict, claim.finding) and not claim.note:
+            raise ClaimError(f"{folder}/{name}: a verdict of '{claim.verdict}' needs a note: what we see instead, and why")
+        if (claim.kind in ("printed", "corrected")) != bool(claim.erratum):
+            raise ClaimError(f"{folder}/{name}: 'erratum' goes with the kinds printed and corrected, and only with them")
+        relation(claim)
+        if name in claims:
+            raise ClaimError(f"{folder}/{name}: the id is there twice")
+        claims[name] = claim
+    return claims
+
+
+def title(folder: str, book: Path | None = None) -> tuple[str, str]:
+    """Title and citation key of a paper's folder."""
+    content = yaml.safe_load(((book or BOOK) / folder / "claims.yml").read_text(encoding="utf-8"))
+    return content["title"], content.get("cite", "")
+
+
+def of_page(page: str, book: Path | None = None) -> dict[str, Claim]:
+    """The claims that a page must check, by id."""
+    return {name: claim for name, claim in load(page.split("/")[0], book).items() if claim.page == page}
+
+
+def plain(measured):
+    """Tensors, arrays and numpy scalars as plain numbers; dicts, lists and tuples keep their structure."""
+    if isinstance(measured, dict):
+        return {str(name): plain(value) for name, value in measured.items()}
+    if isinstance(measured, list | tuple):
+        return [plain(value) for value in measured]
+    if hasattr(measured, "tolist"):
+        measured = measured.tolist()
+        return plain(measured) if isinstance(measured, list) else measured
+    return measured
+
+
+def judge(claim: Claim, measured) -> str:
+    """The verdict of a measurement: all parts hold, some do, or none does."""
+    parts = list(measured.values()) if isinstance(measured, dict) else measured if isinstance(measured, list) else [measured]
+    if not parts:
+        raise ClaimError(f"{claim.id}: nothing was measured")
+    for value in parts:
+        if not isinstance(value, bool | int | float):
+            raise ClaimError(f"{claim.id}: expected numbers or true/false, got {value!r}")
+        if isinstance(value, float) and math.isnan(value):
+            raise ClaimError(f"{claim.id}: the measured value is NaN")
+    held = sum(claim.holds(value) for value in parts)
+    return "reproduced" if held == len(parts) else "reproduced in part" if held else "not reproduced"
+
+
+def on_page(page: str, threads: int = 1, book: Path | None = None) -> "Check":
+    """The `check` of a page. Call it in the page's first cell after the parameters.
+
+    Also fixes the number of torch threads, so that sums come out in the same order on every machine.
+    """
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    if offline.wanted():
+        offline.refuse_network()
+    return Check(page, sys._getframe(1).f_globals, book or BOOK)
+
+
+class Check:
+    """`check(id, measured)` for one page; see `on_page`."""
+
+    def __init__(self, page: str, namespace: dict, book: Path):
+        self.page, self.namespace, self.book = page, namespace, book
+        self.all = load(page.split("/")[0], book)
+        markdown = book / f"{page}.md"
+        if not markdown.exists():
+            raise ClaimError(f"there is no page {page}")
+        self.defaults = {name: p.default for name, p in parameters.of_page(markdown).items()}
+
+    def strict(self) -> bool:
+        """Whether verdicts bind: the page runs with the book's own parameters, and not as a draft (RACING_DRAFT=1)."""
+        return not os.environ.get("RACING_DRAFT") and all(
+            self.namespace.get(name, value) == value for name, value in self.defaults.items()
+        )
+
+    def __call__(self, name: str, measured) -> None:
+        """Compare, show the row, glue the value under the claim's id, and stop the page on a changed verdict."""
+        claim = self.all.get(name)
+        if claim is None:
+            near = difflib.get_close_matches(name, self.all, n=1)
+            raise ClaimError(f"there is no claim '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+        if claim.page != self.page:
+            raise ClaimError(f"claim '{name}' belongs to the page {claim.page}, this is {self.page}")
+        if claim.verdict == "recorded" and self.strict():  # a run at another size may measure it, and be recorded
+            raise ClaimError(f"claim '{name}' needs the paper's size: show it with check.recorded('{name}')")
+        measured = plain(measured)
+        verdict = judge(claim, measured)
+        show_row(claim, measured, verdict)
+        self.say(name, claim.show(measured))
+        if self.strict() and verdict != claim.verdict:
+            raise VerdictChanged(
+                f"{name}: measured '{verdict}' (ours {claim.show(measured)}, expected {claim.expect} {claim.tolerance}), "
+                f"but claims.yml declares '{claim.verdict}'"
+            )
+
+    def recorded(self, name: str, measured=None) -> None:
+        """Show a claim that was checked by a recorded run, with the run's date and cost.
+
+        A run at another size checks `measured` instead: that is how a recorded run comes to be. If it is None, the size did
+        not suffice and the run shows nothing, lest it be recorded with another run's number.
+        """
+        claim = self.all.get(name)
+        if claim is None or claim.verdict != "recorded" or claim.page != self.page:
+            raise ClaimError(f"'{name}' is not a recorded claim of {self.page}")
+        if not self.strict():
+            return None if measured is None else self(name, measured)
+        found = recorded_in(self.page, self.book).get(name)
+        if found is None:
+            raise ClaimError(f"no recorded run of {self.page} measured '{name}'; make one with `python -m lib run` and `record`")
+        verdict = judge(claim, found["measured"])
+        if verdict != claim.finding:
+            raise VerdictChanged(f"{name}: the recorded run gives '{verdict}', but claims.yml declares '{claim.finding}'")
+        when = f"recorded {found['finished'][:10]}, {found['seconds'] / 60:.0f} min on {found['device']}"
+        show_row(claim, found["measured"], verdict, when)
+        self.say(name, claim.show(found["measured"]))
+
+    def say(self, name: str, value) -> None:
+        """Make a text or number available to the page's prose as {glue:text}`name`."""
+        text = value if isinstance(value, str) else number(plain(value))
+        prefix = "application/papermill.record/"
+        # Quoted, because the book would otherwise read '10,000' as a pair of numbers.
+        publish({f"{prefix}text/plain": repr(text)}, {"scrapbook": {"name": name, "mime_prefix": prefix}})
+
+
+def show_row(claim: Claim, measured, verdict: str, recorded: str = "") -> None:
+    """One row: as an HTML table, as text, and as a record in the output's metadata for the scoreboard.
+
+    `recorded` says when and at what cost a recorded run measured it.
+    """
+    columns = {"claim": 38, "paper": 13, "ours": 22, "tolerance": 12, "verdict": 15}  # widths in per cent
+    several = measured.items() if isinstance(measured, dict) else []
+    ours = "<br>".join(f"{html.escape(name)}: {claim.show(value)}" for name, value in several) or claim.show(measured)
+    texts = (claim.claim, claim.paper or "–", claim.tolerance_text(), f"{verdict} ({recorded})" if recorded else verdict)
+    paragraph, paper, tolerance, word = (html.escape(text) for text in texts)
+    widths = "".join(f'<col style="width: {width}%">' for width in columns.values())
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    cells = zip(columns, (paragraph, paper, ours, tolerance, word), strict=True)
+    body = "".join(f'<td class="{name}">{cell}</td>' for name, cell in cells)
+    style = verdict.replace(" ", "-")
+    table = (
+        f'<table class="check {style} {claim.kind}" title="{html.escape(claim.id)}: {html.escape(claim.reason)}">'
+        f"<colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>"
+    )
+    text = f"[{verdict}] {claim.id}: ours {claim.show(measured)} | paper {claim.paper or '–'} | {claim.tolerance_text()}"
+    record = {"id": claim.id, "measured": measured, "verdict": "recorded" if recorded else verdict}
+    publish({"text/plain": text, "text/html": table}, {"racing": record})
+
+
+def publish(data: dict, metadata: dict) -> None:
+    """Show a mime bundle in a notebook; print its text elsewhere."""
+    from IPython import get_ipython  # imported late: claims.yml is also read where no notebook runs
+    from IPython.display import display
+
+    if get_ipython() is not None:
+        display(data, metadata=metadata, raw=True)
+    elif "text/plain" in data:
+        print(data["text/plain"])
+
+
+def records(notebook: dict) -> dict[str, dict]:
+    """What an executed notebook measured: claim id -> {"id", "measured", "verdict"}, in order."""
+    found = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            record = output.get("metadata", {}).get("racing")
+            if record:
+                found[record["id"]] = record
+    return found
+
+
+def measured_in(page: str, book: Path | None = None) -> dict[str, dict]:
+    """Records of a page's committed notebook; empty when there is none."""
+    path = (book or BOOK) / f"{page}.ipynb"
+    return records(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def recorded_in(page: str, book: Path | None = None) -> dict[str, dict]:
+    """What recorded runs of a page measured: claim id -> record with the run's `finished`, `seconds`, `device`; newest wins."""
+    folder, name = page.split("/")
+    rows = [
+        json.loads(path.read_text(encoding="utf-8")) for path in ((book or BOOK) / folder / "recorded").glob(f"{name}-*.json")
+    ]
+    found = {}
+    for row in sorted(rows, key=lambda row: row["finished"]):
+        about = {key: row[key] for key in ("finished", "seconds", "device", "run")}
+        found |= {claim: record | about for claim, record in row["results"].items()}
+    return found
+
+
+def papers(book: Path | None = None) -> list[str]:
+    """Folders of the book that have a claims.yml."""
+    return sorted(path.parent.name for path in (book or BOOK).glob("*/claims.yml"))

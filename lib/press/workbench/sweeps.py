@@ -1,0 +1,350 @@
+"""Sweeps: many runs of one page over a grid of parameters, on this machine or on any Dask cluster.
+
+Each point is one papermill run in a process of its own and leaves one row (`workbench.runs`). A point whose row is finished is
+skipped, so a sweep that was interrupted, in whatever way, goes on where it stopped when the same command is given again.
+"""
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from tqdm import tqdm
+
+from lib.press import pages
+from lib.press.workbench import runs
+
+LIMIT = 100_000  # points of one sweep
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec it is too late
+QUIET = 60  # seconds between two lines of progress where there is no terminal
+DEATHS = 20  # workers that may die under one point before it counts as failed
+
+
+def axis(text: str) -> tuple[str, list[str]]:
+    """One `--grid`: 'seed=0:10' (whole numbers, the end excluded), 'gain=0.1:0.9:0.1' (decimals, the end included),
+    or a list 'task=mnist,vai'. Returns the name and the values as text."""
+    name, sign, values = text.partition("=")
+    if not sign or not name or not values:
+        raise runs.RunError(f"write a grid as NAME=START:STOP[:STEP] or NAME=A,B,C, not '{text}'")
+    if ":" not in values:
+        return name, values.split(",")
+    try:
+        edges = [Decimal(edge) for edge in values.split(":")]
+        start, stop, step = edges if len(edges) == 3 else (*edges, Decimal(1))
+    except (InvalidOperation, ValueError):
+        raise runs.RunError(f"'{values}' is not a range START:STOP or START:STOP:STEP") from None
+    if not all(edge.is_finite() for edge in (start, stop, step)):
+        raise runs.RunError(f"'{values}' is not a range START:STOP or START:STOP:STEP")
+    whole = re.fullmatch(r"-?\d+(:-?\d+){1,2}", values) is not None
+    count = math.ceil((stop - start) / step) if step > 0 else 0
+    if not whole:
+        count = int((stop - start) / step) + 1 if step > 0 and stop >= start else 0
+    if not 0 < count <= LIMIT:
+        raise runs.RunError(f"the range '{values}' has {max(count, 0)} values; it must have between 1 and {LIMIT}")
+    return name, [str(start + i * step) for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Point:
+    settings: dict
+    name: str
+
+    def path(self, page: pages.Page) -> Path:
+        return runs.folder_of(page) / f"{self.name}.json"
+
+    def finished(self, page: pages.Page) -> bool:
+        row = runs.read_row(self.path(page))
+        return row is not None and row["status"] == "finished"
+
+
+def points(
+    page: pages.Page, grid: list[str], overrides: dict, preset: str = "laptop", device: str = "cpu", pick=runs.pick_device
+) -> list[Point]:
+    """Every combination of the grid's values, validated before anything starts; equal points are merged.
+
+    `pick` settles the device (`device_picker`).
+    """
+    axes = [axis(text) for text in grid]
+    names = [name for name, _ in axes]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise runs.RunError(f"the grid names {', '.join(sorted(twice))} twice")
+    if math.prod(len(values) for _, values in axes) > LIMIT:
+        raise runs.RunError(f"the grid has more than {LIMIT} points")
+    fingerprint = runs.code_fingerprint(page)
+    made = {}
+    for values in itertools.product(*(values for _, values in axes)):
+        settings = runs.settle(page, overrides | dict(zip(names, values, strict=True)), preset, device, pick)
+        name = runs.name_of(page, settings, fingerprint)
+        made[name] = Point(settings, name)
+    return list(made.values())
+
+
+# --- one point, on a worker ------------------------------------------------------------------------------------------
+
+
+def run_point(root: str, page_name: str, settings: dict, name: str, timeout: float, force: bool) -> dict:
+    """Run one point in a fresh process and return its row. Runs on a Dask worker; failures come back as rows."""
+    page = pages.Page(page_name, Path(root))
+    point = Point(settings, name)
+    if not force and point.finished(page):  # somebody else's sweep was faster
+        return runs.read_row(point.path(page))
+    command = [sys.executable, "-m", "lib", "_point", json.dumps([page_name, settings, name])]
+    environment = pages.kernel_environment(Path(root), offline=False)
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        preexec_fn=die_with_parent,
+    )  # fmt: skip
+    try:
+        said, _ = process.communicate(timeout=timeout)
+        trouble = None if process.returncode == 0 else said.strip() or f"the process ended with status {process.returncode}"
+    except subprocess.TimeoutExpired:
+        trouble = f"the point took longer than {timeout:g} seconds and was stopped"
+    finally:
+        end_group(process)
+    row = runs.read_row(point.path(page))
+    if trouble is None and row is not None:
+        return row
+    if trouble is None:
+        trouble = "the run ended without leaving a row"
+    if row is None or row["status"] == "finished" or process.returncode != 1:
+        row = failed_row(page, point, trouble, time.perf_counter() - started)
+        try:
+            runs.write_row(point.path(page), row)
+        except (runs.RunError, OSError) as error:
+            row["error"] = f"{trouble}\n{error}"
+    return row
+
+
+def failed_row(page: pages.Page, point: Point, trouble: str, seconds: float = 0.0) -> dict:
+    """The row of a point that could not write one itself."""
+    row = {
+        "page": page.name,
+        "run": point.name,
+        "parameters": point.settings,
+        "status": "failed",
+        "error": trouble,
+        "results": {},
+    }
+    return row | {"fingerprint": "", "data": {}} | runs.provenance(seconds, point.settings.get("device", "cpu"))
+
+
+def die_with_parent() -> None:
+    """Linux: have the kernel end this process when its worker is killed, so that no orphan runs the point twice."""
+    if LIBC is not None:
+        LIBC.prctl(1, signal.SIGKILL)
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """End a point's process with everything it started, also the notebook's kernel, which has a session of its own."""
+    import psutil
+
+    family = []
+    with contextlib.suppress(psutil.Error):
+        family = psutil.Process(process.pid).children(recursive=True)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for one in family:
+        with contextlib.suppress(psutil.Error):
+            one.kill()
+    process.wait()
+
+
+def execute_point(text: str) -> int:
+    """Body of a point's process: `python -m lib _point JSON`. Status 0: finished, 1: failed with a row, 3: no row."""
+    page_name, settings, name = json.loads(text)
+    page = pages.find(page_name)
+    if runs.name_of(page, settings) != name:
+        print("the code has changed since the sweep began; give the command again to sweep with the new one")
+        return 3
+    try:
+        row = runs.run(page, settings, progress=False)
+    except (runs.RunError, OSError) as error:
+        print(error)
+        return 3
+    if row["status"] != "finished":
+        print(row["error"])
+    return 0 if row["status"] == "finished" else 1
+
+
+# --- the sweep -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    finished: int = 0
+    skipped: int = 0
+    failed: int = 0
+    interrupted: bool = False
+
+
+def cluster(on: str, workers: int | None):
+    """A Dask client: of a local cluster that listens on loopback only, or of the scheduler at an address."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    dask.config.set({"distributed.scheduler.allowed-failures": DEATHS, "distributed.admin.log-length": 0})
+    if on != "local":
+        try:
+            return Client(on, timeout=10), None
+        except (OSError, TimeoutError, ValueError) as error:
+            raise runs.RunError(f"there is no Dask scheduler at {on} ({type(error).__name__})") from None
+    hears = signal.getsignal(signal.SIGINT)
+    for _ in range(3):
+        try:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is for the sweep, which then ends its workers
+            local = LocalCluster(
+                n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="127.0.0.1",
+                dashboard_address=None, silence_logs="CRITICAL",
+            )  # fmt: skip
+            return Client(local), local
+        except (RuntimeError, OSError, TimeoutError) as error:  # a worker that was killed while it started
+            trouble = error
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, hears)
+    raise runs.RunError(f"the local cluster did not start: {trouble}")
+
+
+def device_picker(on: str):
+    """`runs.pick_device` for the machines that will do the work: with a scheduler elsewhere, all its workers are asked."""
+    if on == "local":
+        return runs.pick_device
+
+    @functools.cache
+    def pick(device: str) -> str:
+        if device == "cpu":
+            return device
+        client, _ = cluster(on, None)
+        try:
+            found = set(client.run(device_here, device).values())
+        finally:
+            client.close(timeout=5)
+        if not found:
+            raise runs.RunError(f"the scheduler at {on} has no workers yet; which device they have cannot be known")
+        if refusals := found - {"cpu", "cuda"}:
+            raise runs.RunError(f"on a worker of {on}: {min(refusals)}")
+        if len(found) == 2:
+            raise runs.RunError(f"some workers of {on} have CUDA and some do not; choose --device cpu, or only workers with CUDA")
+        return found.pop()
+
+    return pick
+
+
+def device_here(device: str) -> str:
+    """What `pick_device` says on a worker; an error comes back as its words."""
+    try:
+        return runs.pick_device(device)
+    except runs.RunError as error:
+        return str(error)
+
+
+def sweep(
+    page: pages.Page, todo: list[Point], *, on: str = "local", workers: int | None = None, timeout: float = 3600.0,
+    force: bool = False, retries: int = 1, say=print,
+) -> Outcome:  # fmt: skip
+    """Run all points that have no finished row yet. A failed point is retried once; the others go on meanwhile."""
+    from distributed import as_completed
+
+    outcome = Outcome()
+    waiting = [point for point in todo if force or not point.finished(page)]
+    outcome.skipped = len(todo) - len(waiting)
+    if not waiting:
+        return outcome
+    probe_writable(runs.folder_of(page))
+    client, local = cluster(on, workers)
+    tries: dict[str, int] = {}
+    bar = tqdm(total=len(waiting), desc=page.name, unit="point", disable=not sys.stderr.isatty())
+    began = spoke = time.monotonic()
+    if bar.disable:
+        say(f"{page.name}: {len(waiting)} points to run on {sum(client.nthreads().values())} workers")
+
+    def submit(point: Point):
+        tries[point.name] = tries.get(point.name, 0) + 1
+        future = client.submit(
+            run_point, str(page.root), page.name, point.settings, point.name, timeout, force, pure=False, retries=0
+        )
+        future.point = point
+        return future
+
+    try:
+        futures = as_completed([submit(point) for point in waiting])
+        for future in futures:
+            point = future.point
+            row = collect(future, page)
+            if row["status"] == "finished":
+                outcome.finished += 1
+                keep(page, point, row)
+            elif tries[point.name] <= retries:
+                futures.add(submit(point))
+                continue
+            else:
+                outcome.failed += 1
+                keep(page, point, row)
+                say(f"failed: {describe(point)}: {row['error'].strip().splitlines()[-1]}")
+            bar.update(1)
+            left = len(waiting) - outcome.finished - outcome.failed
+            running = min(sum(client.nthreads().values()), left)
+            bar.set_postfix(done=outcome.finished, failed=outcome.failed, running=running)
+            if bar.disable and time.monotonic() - spoke > QUIET:  # in a log file lines do what a bar does on a terminal
+                spoke = time.monotonic()
+                per_point = (spoke - began) / (len(waiting) - left)
+                progress = f"{outcome.finished} done, {outcome.failed} failed, {running} running of {len(waiting)}"
+                say(f"{progress}; about {left * per_point / 60:.0f} minutes left")
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+    finally:
+        bar.close()
+        shut_down(client, local)
+    return outcome
+
+
+def collect(future, page: pages.Page) -> dict:
+    """A future's row; a worker that died too often, or a lost connection, becomes a failed row."""
+    try:
+        return future.result()
+    except Exception as error:  # whatever happened on the worker is this point's failure, not the sweep's
+        return failed_row(page, future.point, f"{type(error).__name__}: {error}")
+
+
+def keep(page: pages.Page, point: Point, row: dict) -> None:
+    """Workers write their rows themselves; on machines that do not share our disk, the row is written here."""
+    if runs.read_row(point.path(page)) != row:
+        runs.write_row(point.path(page), row)
+
+
+def describe(point: Point) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.settings.items())
+
+
+def probe_writable(folder: Path) -> None:
+    """A clear error before anything starts when rows could not be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.write_text("x")
+        probe.unlink()
+    except OSError as error:
+        raise runs.RunError(f"rows cannot be written to {folder} ({error.strerror})") from None
+
+
+def shut_down(client, local) -> None:
+    """Close without waiting for what was interrupted; the points' processes end with their workers."""
+    for part in (client, local):
+        if part is not None:
+            with contextlib.suppress(Exception):
+                part.close(timeout=5)

@@ -1,0 +1,97 @@
+"""Random networks of infinite width are Gaussian processes: their mean Fourier complexity without drawing a single
+network.
+
+The twin of `random_networks.images` followed by `complexity.fourier`, for Gaussian weights and biases.
+"""
+
+import math
+
+import numpy as np
+import torch
+from scipy.special import ellipe
+
+from lib.complexity import spectra
+from lib.redshift import random_networks
+
+ACTIVATIONS = ("relu", "erf", "gaussian", "sine")
+
+
+def kernel_step(activation, k, diagonal_1, diagonal_2):
+    """E[phi(u) phi(v)] for jointly Gaussian u, v with variances `diagonal_1`, `diagonal_2` and covariance `k`; all
+    broadcast.
+
+    The closed forms: arc-cosine kernel (ReLU), arcsine kernel (erf), and the Gaussian integrals of sin and exp(-x^2/2).
+    """
+    if activation == "relu":
+        scale = (diagonal_1 * diagonal_2).sqrt()
+        cosine = (k / scale).clamp(-1, 1)
+        return scale * ((1 - cosine.square()).sqrt() + cosine * (math.pi - torch.arccos(cosine))) / (2 * math.pi)
+    if activation == "erf":
+        return (2 / math.pi) * torch.arcsin(2 * k / ((1 + 2 * diagonal_1) * (1 + 2 * diagonal_2)).sqrt())
+    if activation == "sine":  # exp(-(a + b)/2) sinh(k), written so that nothing overflows
+        mean = (diagonal_1 + diagonal_2) / 2
+        return ((k - mean).exp() - (-k - mean).exp()) / 2
+    if activation == "gaussian":
+        return ((1 + diagonal_1) * (1 + diagonal_2) - k.square()).rsqrt()
+    raise ValueError(f"the closed form is known here for {ACTIVATIONS}, not {activation!r}")
+
+
+def kernel(activation, x1, x2, depth=3, width=64, prior=None, layer_norm=False):
+    """Covariance of the outputs of an infinitely wide random network at points x1 (n1, inputs) and x2 (n2, inputs):
+    (n1, n2).
+
+    `width` enters through the prior alone: the printed prior scales the first layer by its fan_out. Layer normalisation
+    divides by the standard deviation across channels, here the square root of the diagonal.
+    """
+    prior = prior or random_networks.Prior()
+    inputs = x1.shape[1]
+    bias, first = prior.bias_std**2, prior.weight_std(inputs, width, first=True) ** 2
+    hidden = width * prior.weight_std(width, width) ** 2
+    k, one, two = first * x1 @ x2.T + bias, first * x1.square().sum(1) + bias, first * x2.square().sum(1) + bias
+    for layer in range(depth):
+        if layer > 0:
+            k, one, two = hidden * k + bias, hidden * one + bias, hidden * two + bias
+        if layer_norm:
+            k, one, two = k / (one[:, None] * two).sqrt(), torch.ones_like(one), torch.ones_like(two)
+        k = kernel_step(activation, k, one[:, None], two)
+        one, two = kernel_step(activation, one, one, one), kernel_step(activation, two, two, two)
+    return k
+
+
+def fourier(activation, depth=3, width=64, prior=None, m=64, layer_norm=False, rows=256):
+    """Mean Fourier complexity of infinitely wide random networks on an m x m grid, in the limit: a float.
+
+    A Fourier coefficient of a Gaussian process is a complex Gaussian number z with E|z|^2 = S and E z^2 = T; its mean
+    magnitude is an elliptic integral. S collects the kernel over pairs of points with the same difference, T over pairs
+    with the same sum, so that two m x m transforms replace the m^2 x m^2 one. The mean of the ratio is approximated by
+    the ratio of the means.
+    """
+    points = random_networks.grid(m)
+    difference = torch.zeros(m * m, dtype=torch.float64)
+    total = torch.zeros(m * m, dtype=torch.float64)
+    i = torch.arange(m)
+    row, column = torch.cartesian_prod(i, i).T
+    for start in range(0, m * m, rows):
+        part = slice(start, start + rows)
+        # The mean over the grid adds to k = 0 alone, which the measure leaves out: no need to subtract it.
+        k = kernel(activation, points[part], points, depth, width, prior, layer_norm).flatten()
+        for sign, target in ((-1, difference), (1, total)):
+            index = ((row[part, None] + sign * row) % m) * m + (column[part, None] + sign * column) % m
+            target.index_add_(0, index.flatten(), k)
+    s = torch.fft.fft2(difference.reshape(m, m)).real.clamp(min=0)
+    t = torch.fft.fft2(total.reshape(m, m)).abs()
+    return float(_mean_frequency(_mean_magnitude(s, torch.minimum(t, s)), m))
+
+
+def _mean_magnitude(s, t):
+    """E|z| of a complex Gaussian z with E|z|^2 = s and |E z^2| = t <= s: sqrt(2 a/pi) E(1 - b/a) with variances a, b =
+    (s ± t)/2 along the ellipse's axes; sqrt(pi s/4) if t = 0, sqrt(2 s/pi) if t = s (a real number)."""
+    a, b = (s + t) / 2, (s - t) / 2
+    return torch.from_numpy(np.sqrt(2 * a.numpy() / math.pi) * ellipe(1 - b.numpy() / np.maximum(a.numpy(), 1e-300)))
+
+
+def _mean_frequency(magnitude, m):
+    """`complexity.fourier` (quadrant, no constant) on magnitudes that are already there."""
+    half = magnitude[: m // 2 + 1, : m // 2 + 1]
+    weight, frequency = spectra.fourier_weights((m, m), "quadrant", False, "cpu")
+    return spectra.weighted_mean(half, weight, frequency, 2)

@@ -1,0 +1,175 @@
+"""Closed forms for items asked about in contexts: how pathways that serve several contexts race each other.
+
+`tasks.contexts(("tree",) * C)` asks the same question in every context, so that everything splits by *item mode* (a
+singular direction of the item-centred tree, of singular value sigma) and within a mode only C + 1 numbers are left:
+how strongly a pathway drives the common block of properties and each context's own block. Make Haste Slowly,
+Section 5 and Appendices F, G, with their slips corrected; the printed forms are kept beside for comparison.
+Time is in epochs of step size `step` on the summed loss, so tau = 1 / (items · contexts · step).
+"""
+
+from itertools import combinations
+
+import numpy as np
+import torch
+from scipy.integrate import solve_ivp
+from torch import Tensor
+
+from lib import linear
+from lib.gated import pathways
+
+
+def subsets(contexts: int, *sizes: int) -> Tensor:
+    """All sets of `sizes` contexts, (sets, contexts) boolean, in the order of the sizes asked for."""
+    rows = [s for size in sizes for s in combinations(range(contexts), size)]
+    open_in = torch.zeros(len(rows), contexts, dtype=torch.bool)
+    for row, members in enumerate(rows):
+        open_in[row, list(members)] = True
+    return open_in
+
+
+def pathway_gates(open_in: Tensor, items: int = 8) -> tuple[Tensor, Tensor]:
+    """(gates, features) for `pathways.effective_inputs`, from the sets of contexts in which each pathway is open.
+
+    A pathway that is always open also sees which context it is, as the paper's common pathway does; the others see the
+    item only. gates is (pathways, items · contexts), features is (pathways, items + contexts).
+    """
+    always = open_in.all(-1, keepdim=True)
+    features = torch.cat([torch.ones(len(open_in), items, dtype=torch.bool), always.expand(open_in.shape)], -1)
+    return open_in.repeat_interleave(items, -1), features
+
+
+def pathway_inputs(x: Tensor, open_in: Tensor, items: int = 8) -> Tensor:
+    """What pathways open in the given sets of contexts see: (pathways, features, points); see `pathway_gates`."""
+    return pathways.effective_inputs(x, *pathway_gates(open_in, items))
+
+
+def residual(x: Tensor, y: Tensor) -> Tensor:
+    """What the common pathway leaves to the others: y minus its best linear prediction from item and context."""
+    return y - y @ torch.linalg.pinv(x) @ x
+
+
+def item_modes(block: Tensor) -> Tensor:
+    """Singular values sigma of a block of properties (rows, items) after removing its mean over items."""
+    sigma = torch.linalg.svdvals(block - block.mean(-1, keepdim=True))
+    return sigma[sigma > sigma[0] * 1e-10]
+
+
+def residual_speed(sigma: Tensor, contexts: int, active: int, items: int = 8) -> Tensor:
+    """s of a pathway open in `active` contexts, once the common pathway has learned its part.
+
+    What is left in context c is sigma (e_c - mean of all e): summed over the pathway's contexts its length is
+    sigma sqrt(active (contexts - active) / contexts), the same for `active` and for all the others together.
+    """
+    return sigma * (active * (contexts - active) / contexts) ** 0.5 / (items * contexts)
+
+
+def overlap(contexts: int) -> float:
+    """Cosine between what two pathways must still learn, each open in all contexts but one: -1/(C - 1)."""
+    return -1 / (contexts - 1)
+
+
+def printed_overlap(contexts: int) -> float:
+    """The same cosine as printed in Appendices F and G: -1/2, -1/6, -1/12 for 3, 4, 5 contexts."""
+    return {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}[contexts]
+
+
+def context_mode_strength(t: Tensor, s: Tensor, d: Tensor | float, b0: Tensor | float, contexts: int, tau=1.0) -> Tensor:
+    """Strength of a mode in one of C pathways, each open in all contexts but one, after the common pathway.
+
+    The others undo most of what one pathway adds, so it sees only 1/(C - 1) of its input variance `d`:
+    tau dB/dt = 2B (s - B d / (C - 1)). Settles at (C - 1) s/d. Corrects Appendices F and G.
+    """
+    return linear.mode_strength(t, s, d / (contexts - 1), b0, tau)
+
+
+def printed_context_mode_strength(t: Tensor, s, d, b0, contexts: int, tau=1.0, sign: float = 1.0) -> Tensor:
+    """The closed form as printed in Appendices F and G: the exponential grows, and one factor C - 1 is missing.
+
+    With sign = -1 the exponential is repaired and only the factor is left wrong.
+    """
+    return ((contexts - 1) * s / d) / (1 - (1 - s / (d * b0)) * torch.exp(sign * 2 * s * t / tau))
+
+
+def common_mean_modes(x: Tensor, y: Tensor, items: int = 8) -> linear.Modes:
+    """Modes of the common pathway that do not tell items apart: what every item shares, overall and per context."""
+    mean = torch.kron(torch.eye(x.shape[-1] // items), torch.full((items, items), 1 / items)).to(x)
+    sigma_yx, _ = linear.correlations(x, y @ mean)
+    return linear.modes(sigma_yx, linear.correlations(x @ mean, y)[1])
+
+
+# --- the vector race ------------------------------------------------------------------------------------------------
+
+
+def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
+    """Every pathway of every item mode as an arrow that grows and turns: (times, modes, pathways, contexts + 1).
+
+    Within one item mode a pathway is a rank-one map with an output direction m (common block, then own blocks). Small
+    weights are balanced, |W1|² = |W2|² = |m|, so gradient flow on both layers is closed in m:
+
+        tau dm/dt = |m| c + (m·c) m / |m|,     c = what is left to learn, summed over the pathway's open contexts,
+
+    from m = a0 c/|c|. The common phase turns and grows all arrows before the contextual phase begins: this is the head
+    start that the paper's closed form needs as a constant, and nothing is fitted. `open_in` (pathways, contexts),
+    `times` in epochs, a0 one number or one per pathway.
+    """
+    gates, target, shape = _race(sigma, open_in)
+
+    def velocity(_, flat):
+        m = flat.reshape(shape)
+        c, length = gates @ (target - gates.T @ m), np.linalg.norm(m, axis=-1, keepdims=True)
+        return (step * (length * c + (m * c).sum(-1, keepdims=True) * m / length)).ravel()
+
+    start = _start(gates, target, a0) ** 2
+    direction = gates @ target / np.linalg.norm(gates @ target, axis=-1, keepdims=True)
+    span = (0.0, float(times[-1]))
+    solution = solve_ivp(
+        velocity, span, (start * direction).ravel(), "LSODA", t_eval=times.double().numpy(), rtol=1e-8, atol=1e-14
+    )
+    return torch.as_tensor(solution.y.T.reshape(len(times), *shape))
+
+
+def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
+    """The same arrows under gradient descent with a finite step, exactly: (steps + 1, modes, pathways, contexts + 1).
+
+    One number w for the way in and one vector for the way out per mode and pathway, both updated by their gradients.
+    """
+    gates, target, shape = _race(sigma, open_in)
+    way_in = _start(gates, target, a0)  # (modes, pathways, 1)
+    way_out = way_in * (gates @ target) / np.linalg.norm(gates @ target, axis=-1, keepdims=True)
+    path = np.empty((steps + 1, *shape))
+    path[0] = way_in * way_out
+    for now in range(steps):
+        c = gates @ (target - gates.T @ path[now])
+        way_in, way_out = way_in + step * (way_out * c).sum(-1, keepdims=True), way_out + step * way_in * c
+        path[now + 1] = way_in * way_out
+    return torch.as_tensor(path)
+
+
+def _race(sigma: Tensor, open_in: Tensor):
+    gates, contexts = open_in.double().numpy(), open_in.shape[1]
+    target = sigma.numpy()[:, None, None] * np.concatenate([np.ones((contexts, 1)), np.eye(contexts)], 1)
+    return gates, target, (len(sigma), len(gates), contexts + 1)  # target is (modes, contexts, blocks)
+
+
+def _start(gates: np.ndarray, target: np.ndarray, a0: Tensor | float) -> np.ndarray:
+    root = np.sqrt(np.broadcast_to(np.asarray(a0, float), len(gates)))
+    return np.broadcast_to(root[:, None], (len(target), len(gates), 1))
+
+
+def vector_race_loss(m: Tensor, sigma: Tensor, open_in: Tensor) -> Tensor:
+    """Summed loss (times,) left in the item modes by the arrows of `vector_race` (means over items not included)."""
+    contexts = open_in.shape[1]
+    target = torch.cat([torch.ones(contexts, 1), torch.eye(contexts)], 1).to(m) * sigma[:, None, None]
+    answer = torch.einsum("pc,tmpb->tmcb", open_in.to(m), m)
+    return 0.5 * (target - answer).square().sum((-3, -2, -1))
+
+
+def residual_part(m: Tensor, open_in: Tensor) -> Tensor:
+    """How far each arrow has grown along what its pathway will have to learn in the contextual phase: (..., pathways)."""
+    contexts = open_in.shape[1]
+    own = open_in.to(m) - open_in.to(m).mean(-1, keepdim=True)  # sum over the set of (e_c - mean)
+    direction = torch.cat([torch.zeros(len(own), 1).to(m), own], -1)
+    length = direction.norm(dim=-1, keepdim=True)
+    if (length < 1e-12).any():
+        raise ValueError(f"a pathway open in all {contexts} contexts has no residual of its own")
+    return (m * direction / length).sum(-1)

@@ -1,0 +1,192 @@
+"""Two-layer networks trained on images by minibatch gradient descent, with and without a constant pixel, side by side.
+
+Images are rows here: x (images, pixels), y (images, outputs). Networks are those of `relu.linearization`; the ensemble is
+(constants, seeds). Seed k starts from the same weights and sees the same batches whatever the constant and the activation,
+so that only these differ. Bias-mediated early linearization, Section 3 and Appendices C and E.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from lib import complexity
+from lib.linear.descent import Recording
+from lib.relu import linearization
+
+
+def prepared(images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(x_train, y_train, x_test, y_test) of `datasets.Images`, as rows, with one-hot labels.
+
+    how "pixel mean": each pixel's mean over the training images is taken away, so that no pixel is a constant (Fig. 1);
+    "standard": one mean and one standard deviation over all images and pixels (Figs 7 and 8b), which leaves the mean image in.
+    """
+    train, test = images.x_train.flatten(1), images.x_test.flatten(1)
+    if how == "pixel mean":
+        mean, scale = train.mean(0), 1.0
+    elif how == "standard":
+        mean, scale = train.mean(), train.std()
+    else:
+        raise ValueError(f"how is 'pixel mean' or 'standard', not {how!r}")
+    classes = len(images.classes)
+    labels = (one_hot(y, classes).to(train.dtype) for y in (images.y_train, images.y_test))
+    y_train, y_test = labels
+    return (train - mean) / scale, y_train, (test - mean) / scale, y_test
+
+
+class Ensemble:
+    """Networks for every constant in `constants` and every seed, at the start of their training.
+
+    `weights` is [w1ᵀ (networks, pixels + 1, hidden), w2 (networks, outputs, hidden)], constants first, then seeds.
+    """
+
+    def __init__(self, pixels: int, outputs: int, hidden: int, std: float, constants: Sequence[float], seeds: int,
+                 activation: str = "relu", device: str | torch.device = "cpu"):  # fmt: skip
+        generator = torch.Generator().manual_seed(0)
+        first = torch.randn(seeds, pixels + 1, hidden, generator=generator) * std
+        second = torch.randn(seeds, outputs, hidden, generator=generator) * std
+        self.weights = [w.repeat(len(constants), 1, 1).to(device) for w in (first, second)]
+        self.constant = torch.tensor(constants).repeat_interleave(seeds).to(device)  # (networks,)
+        self.seed = torch.arange(seeds).repeat(len(constants))  # (networks,)
+        self.activation = activation
+
+    def rows(self, x: Tensor) -> Tensor:
+        """Images (images, pixels) or (networks, images, pixels) with each network's own constant pixel behind them."""
+        x = x.expand(len(self.constant), *x.shape[-2:])
+        return torch.cat([x, self.constant[:, None, None].expand(*x.shape[:2], 1)], -1)
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """(networks, images, hidden). The constant pixel is added after the product, so that x is never copied."""
+        h = x @ self.weights[0][:, :-1]
+        h += (self.constant[:, None] * self.weights[0][:, -1])[:, None]
+        return h.relu_() if self.activation == "relu" else h
+
+    def answers(self, x: Tensor) -> Tensor:
+        """(networks, images, outputs)."""
+        return self.hidden(x) @ self.weights[1].mT
+
+    def loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Half the squared error per image, (networks,)."""
+        return (self.answers(x) - y).square().sum(-1).mean(-1) / 2
+
+    def loss_and_error(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss, and the share of images whose largest output is the wrong one; (networks,) each."""
+        answers = self.answers(x)
+        wrong = (answers.argmax(-1) != y.argmax(-1)).double().mean(-1)
+        return (answers - y).square().sum(-1).mean(-1) / 2, wrong
+
+    def effective_rank(self, x: Tensor, centred: bool = False) -> Tensor:
+        """Effective rank of the hidden layer's Gram matrix for the images x, (networks,). Early Linearization Eq. 1."""
+        return complexity.effective_rank_of_gram(self.hidden(x).mT.double(), centred)
+
+    def only(self, chosen: Tensor) -> "Ensemble":
+        """The chosen networks alone; `chosen` (networks,) is boolean."""
+        part = object.__new__(Ensemble)
+        part.weights = [w[chosen] for w in self.weights]
+        part.constant, part.seed, part.activation = self.constant[chosen], self.seed[chosen], self.activation
+        return part
+
+    def step(self, x: Tensor, y: Tensor, size: float) -> None:
+        """One step on the mean loss of a batch: x (networks, images, pixels), y (networks, images, outputs)."""
+        slope = linearization.gradient(self.rows(x), y, self.activation, share=1 / x.shape[1])
+        for w, g in zip(self.weights, slope(self.weights), strict=True):
+            w.sub_(g, alpha=size)
+
+
+class Batches:
+    """Random batches, drawn anew in every epoch, each seed with an order of its own."""
+
+    def __init__(self, images: int, batch: int, seeds: int):
+        self.generator = torch.Generator().manual_seed(1)
+        self.images, self.batch, self.seeds = images, batch, seeds
+        self.order, self.place = None, images
+
+    def next(self) -> Tensor:
+        """Indices of the next batch, (seeds, batch)."""
+        if self.place + self.batch > self.images:
+            self.order = torch.stack([torch.randperm(self.images, generator=self.generator) for _ in range(self.seeds)])
+            self.place = 0
+        self.place += self.batch
+        return self.order[:, self.place - self.batch : self.place]
+
+
+def train(
+    networks: Ensemble,
+    x: Tensor,
+    y: Tensor,
+    *,
+    step: float,
+    steps: int,
+    batch: int = 64,
+    every: int = 10,
+    watched: int = 500,
+) -> Recording:
+    """Train for `steps` batches, in place, and look at the first `watched` images every `every` batches.
+
+    Records, (times, networks) each: "loss"; "on", the share of hidden units that none of these images switches off; and
+    "open", the share of images for which a unit is on, in the mean over units weighted by the size of their weights.
+    """
+    batches = Batches(len(x), batch, int(networks.seed.max()) + 1)
+    times, seen = [], {"loss": [], "on": [], "open": []}
+    for now in range(steps + 1):
+        if now % every == 0:
+            times.append(now)
+            h = networks.hidden(x[:watched])  # (networks, images, hidden)
+            share = (h > 0).float().mean(1)  # (networks, hidden)
+            size = networks.weights[0].norm(dim=1) * networks.weights[1].norm(dim=1)
+            seen["loss"].append((h @ networks.weights[1].mT - y[:watched]).square().sum(-1).mean(-1) / 2)
+            seen["on"].append((share == 1).double().mean(-1))
+            seen["open"].append((share * size).sum(-1) / size.sum(-1))
+        if now < steps:
+            chosen = batches.next()[networks.seed]  # (networks, batch)
+            networks.step(x[chosen], y[chosen], step)
+    return Recording(torch.tensor(times), {name: torch.stack(values).double().cpu() for name, values in seen.items()})
+
+
+def train_to(
+    networks: Ensemble,
+    x: Tensor,
+    y: Tensor,
+    levels: Sequence[float],
+    examine: Callable[[Ensemble], dict[str, Tensor]],
+    *,
+    step: float,
+    batch: int = 64,
+    every: int = 50,
+    growth: float = 0.0,
+    watched: int | None = None,
+    limit: int = 200_000,
+) -> dict[str, Tensor]:
+    """Train each network until its loss on the training images is below each of the falling `levels`, and examine it there.
+
+    The loss is looked at on the first `watched` images (all if None), every `every` steps or after a share `growth` of the steps
+    done so far, whichever is later: a loss that falls like a power of time then falls by the same factor between two looks.
+    `examine(networks)` returns one number per network; the result has them as (levels, networks), NaN where a network did
+    not get there in `limit` steps. A network that has reached the last level leaves the ensemble.
+    """
+    count = len(networks.constant)
+    batches = Batches(len(x), batch, int(networks.seed.max()) + 1)
+    seen: dict[str, Tensor] = {}
+    left, reached = torch.arange(count), torch.zeros(count, dtype=torch.long)  # who still trains, levels behind each
+    seen_x, seen_y, look = x[:watched], y[:watched], 0
+    for now in range(limit + 1):
+        if now == look:
+            look += max(every, int(growth * now))
+            parts = zip(seen_x.split(1000), seen_y.split(1000), strict=True)
+            loss = torch.stack([networks.loss(*part) * len(part[0]) for part in parts]).sum(0) / len(seen_x)
+            for k, level in enumerate(levels):
+                here = (loss <= level).cpu() & (reached[left] == k)
+                if here.any():
+                    for name, values in ({"steps": torch.full((int(here.sum()),), now)} | examine(networks.only(here))).items():
+                        seen.setdefault(name, torch.full((len(levels), count), torch.nan, dtype=torch.float64))
+                        seen[name][k, left[here]] = values.double().cpu()
+                    reached[left[here]] += 1
+            going = reached[left] < len(levels)
+            if not going.any():
+                break
+            if not going.all():
+                networks, left = networks.only(going), left[going]
+        chosen = batches.next()[networks.seed]
+        networks.step(x[chosen], y[chosen], step)
+    return seen

@@ -1,0 +1,55 @@
+"""Clusters of units: known clusters are found by every rule, and the small statistics are what they say."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import adjusted_rand_score
+
+from lib.biases import task_variance
+
+
+@pytest.fixture(scope="module")
+def four():
+    """400 units in four well separated groups over three tasks."""
+    random = np.random.RandomState(0)
+    group = np.repeat(np.arange(4), 100)
+    centres = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
+    return centres[group] + 0.05 * random.randn(400, 3), group
+
+
+@pytest.mark.parametrize("rule", task_variance.RULES)
+def test_every_rule_finds_four_groups(four, rule):
+    assert task_variance.number_of_clusters(four[0], rule, largest=8) == 4
+
+
+def test_rules_have_names(four):
+    with pytest.raises(ValueError, match="silhouette"):
+        task_variance.number_of_clusters(four[0], "elbow")
+
+
+def test_clusters_and_specialisation(four):
+    vectors, group = four
+    found = task_variance.k_means(vectors, 4)
+    assert task_variance.agreement(found.labels_, group) == adjusted_rand_score(found.labels_, group) == 1
+    assert task_variance.specialised(found.cluster_centers_).sum() == 3  # the fourth is shared by all tasks
+    assert task_variance.specialised(np.array([[2.0, 1.0, 0], [1.9, 1.0, 0]])).tolist() == [True, False]
+
+
+def test_normalised_vectors():
+    variance = torch.tensor([[1.0, 0.0, 2.0], [4.0, 0.0, 1.0]])
+    assert task_variance.normalised(variance).tolist() == [[0.25, 1.0], [0.0, 0.0], [1.0, 0.5]]
+
+
+def test_correlation_is_numpys():
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.rand(2, 5, 30, generator=generator, dtype=torch.float64)
+    expected = [np.corrcoef(a[:, k], b[:, k])[0, 1] for k in range(30)]
+    assert np.allclose(task_variance.correlation_over_tasks(a, b), expected)
+    a[:, 3] = 0
+    assert task_variance.correlation_over_tasks(a, b)[3].isnan()
+
+
+def test_pairs_kept():
+    assert task_variance._pairs_kept(np.array([1, 1, 1])) == 1
+    assert task_variance._pairs_kept(np.array([0, 1])) == 0
+    assert task_variance._pairs_kept(np.array([0])) == 0

@@ -1,0 +1,200 @@
+"""The measures of complexity: closed-form anchors, fast against plain versions, properties."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import complexity
+from lib.complexity import polynomials
+
+
+def noise(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def plane(a, b, offset=0.0, m=64):
+    x = torch.linspace(-1, 1, m, dtype=torch.float64)
+    return a * x[:, None] + b * x + offset
+
+
+def plain_fourier(y, region, constant):
+    """The definition, one coefficient at a time."""
+    m = len(y)
+    spectrum = np.abs(np.fft.fft2(y.numpy()))
+    total = weighted = 0.0
+    side = range(m // 2 + 1) if region == "quadrant" else range(-(m // 2) + (m % 2 == 0), m // 2 + 1)
+    for k1 in side:
+        for k2 in side:
+            if (k1, k2) == (0, 0) and not constant:
+                continue
+            # Over the whole plane k and -k each come once; a Nyquist frequency is its own mirror image in a component.
+            total += spectrum[k1 % m, k2 % m]
+            weighted += spectrum[k1 % m, k2 % m] * math.hypot(k1, k2)
+    return weighted / total
+
+
+def plain_phrases(sequence):
+    """LZ78 with a set of tuples."""
+    seen, phrase = set(), ()
+    for symbol in sequence:
+        phrase += (symbol,)
+        if phrase not in seen:
+            seen.add(phrase)
+            phrase = ()
+    return len(seen)
+
+
+@pytest.mark.parametrize("region", ["quadrant", "half plane"])
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("m", [9, 16])
+def test_fourier_is_the_definition(region, constant, m):
+    y = noise(3, m, m) + 2
+    expected = [plain_fourier(image, region, constant) for image in y]
+    assert complexity.fourier(y, region, constant).tolist() == pytest.approx(expected, rel=1e-10)  # rounding
+
+
+def test_fourier_of_white_noise_is_that_of_a_flat_spectrum():
+    y = noise(200, 64, 64)
+    for region in ("quadrant", "half plane"):
+        measured = complexity.fourier(y, region)
+        error = measured.std() / math.sqrt(len(y))
+        assert abs(measured.mean() - complexity.fourier_flat(64, region)) < 4 * error
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3), st.floats(-10, 10), st.sampled_from([16, 33, 64]))
+@settings(max_examples=30, deadline=None)
+def test_every_plane_has_the_same_fourier_complexity(a, b, offset, m):
+    if max(abs(a), abs(b)) < 0.1:
+        return
+    expected = complexity.fourier_plane(m)
+    # A tilt by less than 1e-6 of the other direction's still gives an axis pure rounding noise of relative size 1e-9.
+    assert float(complexity.fourier(plane(a, b, offset, m))) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("m", "value"), [(64, 24.6262), (32, 12.4031), (48, 18.5115), (128, 49.1015)])
+def test_flat_spectrum_anchor(m, value):
+    assert complexity.fourier_flat(m) == pytest.approx(value, abs=5e-5)
+
+
+def test_a_diagonal_wave_is_invisible_to_the_quadrant():
+    i = torch.arange(64, dtype=torch.float64)
+    wave = torch.cos(2 * math.pi * (5 * i[:, None] - 3 * i) / 64)
+    assert float(complexity.fourier(wave, "half plane")) == pytest.approx(math.hypot(5, 3), rel=1e-9)
+    assert float(complexity.fourier(wave)) > 15  # rounding noise in place of the frequency 5.83
+
+
+@pytest.mark.parametrize("wave", [(0, 0.5), (3, 4), (1, 7.5)])
+def test_cosine_finds_the_frequency_of_a_cosine(wave):
+    i = (torch.arange(64, dtype=torch.float64) + 0.5) / 64
+    y = torch.cos(2 * math.pi * wave[0] * i)[:, None] * torch.cos(2 * math.pi * wave[1] * i) + 3
+    assert float(complexity.cosine(y)) == pytest.approx(math.hypot(*wave), rel=1e-9)
+
+
+def test_energy_above_splits_two_waves():
+    i = (torch.arange(64, dtype=torch.float64) + 0.5) / 64
+    y = 3 * torch.cos(2 * math.pi * 2 * i)[:, None] + 4 * torch.cos(2 * math.pi * 6 * i) + 5
+    assert float(complexity.energy_above(y, 4)) == pytest.approx(16 / 25)
+    assert float(complexity.energy_above(y, 7)) == pytest.approx(0, abs=1e-12)
+
+
+def test_cosine_has_no_floor_for_planes():
+    assert float(complexity.cosine(plane(1, 0))) < 1.1
+    assert float(complexity.cosine(noise(20, 64, 64)).mean()) == pytest.approx(24.17, abs=0.1)
+
+
+def test_measures_work_in_one_and_three_dimensions():
+    line = torch.linspace(-1, 1, 64, dtype=torch.float64)
+    assert float(complexity.fourier(line, dims=1)) == pytest.approx(complexity.fourier_plane(64), rel=1e-9)
+    cube = plane(1, 2, m=16)[..., None] + line[:16] * 3
+    assert float(complexity.fourier(cube, dims=3)) == pytest.approx(complexity.fourier_plane(16), rel=1e-9)
+    assert complexity.cosine(cube.expand(5, 16, 16, 16), dims=3).shape == (5,)
+
+
+@pytest.mark.parametrize("basis", ["chebyshev", "legendre"])
+@pytest.mark.parametrize(("n1", "n2"), [(0, 1), (3, 0), (5, 12), (20, 20)])
+def test_polynomials_are_recovered_exactly(basis, n1, n2):
+    values = polynomials._basis(basis, np.linspace(-1, 1, 64), 20)
+    y = torch.from_numpy(np.outer(values[:, n1], values[:, n2]))
+    assert float(complexity.polynomial(y, basis, constant=True)) == pytest.approx(math.hypot(n1, n2), rel=1e-9)
+
+
+@pytest.mark.parametrize("basis", ["chebyshev", "legendre"])
+def test_coefficients_are_the_integrals_of_the_textbook(basis):
+    """For a smooth function, the fit on 64 samples agrees with the orthogonal projection computed by Gauss
+    quadrature."""
+    x, order = np.linspace(-1, 1, 64), 20
+    fitted = polynomials._fit_matrix(64, basis, order).numpy() @ np.exp(np.sin(3 * x))
+    if basis == "chebyshev":
+        nodes, weights = np.polynomial.chebyshev.chebgauss(200)
+        norm = np.pi / 2 * np.where(np.arange(order + 1) == 0, 2, 1)
+    else:
+        nodes, weights = np.polynomial.legendre.leggauss(200)
+        norm = 1 / (np.arange(order + 1) + 0.5)
+    exact = polynomials._basis(basis, nodes, order).T @ (weights * np.exp(np.sin(3 * nodes))) / norm
+    assert np.abs(fitted - exact).max() < 1e-4  # what the function has above order 20
+
+
+def test_the_default_order_does_not_alias_and_the_printed_one_does():
+    for basis in ("chebyshev", "legendre"):
+        assert complexity.condition(64, basis, complexity.default_order(64)) < 3
+        assert complexity.condition(64, basis, 40) > 1000
+        flat, rough = torch.ones(64, 64, dtype=torch.float64), noise(20, 64, 64)
+        assert complexity.polynomial(flat, basis) < complexity.polynomial(rough, basis).min()
+        assert complexity.polynomial_as_printed(flat, basis) > complexity.polynomial_as_printed(rough, basis).max()
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [complexity.fourier, complexity.cosine, complexity.chebyshev, complexity.legendre],
+    ids=lambda f: f.__name__,
+)
+def test_measures_ignore_offset_and_scale_and_agree_one_by_one(measure):
+    y = noise(4, 32, 32).cumsum(-1)
+    together = measure(y)
+    assert torch.allclose(measure(-3 * y + 7), together, rtol=1e-9)
+    assert torch.allclose(torch.stack([measure(image) for image in y]), together, rtol=1e-12)
+    assert measure(torch.full((32, 32), 0.1, dtype=torch.float64)) == 0  # a constant, although 0.1 is rounded
+
+
+@given(st.lists(st.lists(st.integers(0, 4), min_size=30, max_size=30), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_phrases_equal_the_plain_version(sequences):
+    expected = [plain_phrases(sequence) for sequence in sequences]
+    assert complexity.phrases(torch.tensor(sequences), 5).tolist() == expected
+    assert complexity.phrases(torch.tensor(sequences), 1000).tolist() == expected  # the version for large alphabets
+
+
+def test_phrases_of_images_equal_the_plain_version():
+    y = torch.cat([noise(3, 64, 64), plane(1, 2)[None], torch.sin(9 * plane(1, -3))[None]])
+    symbols = complexity.traverse(complexity.quantise(y))
+    assert complexity.lempel_ziv(y).tolist() == [plain_phrases(sequence) for sequence in symbols.tolist()]
+
+
+@given(st.integers(1, 3000))
+@settings(max_examples=40, deadline=None)
+def test_phrases_of_a_constant(n):
+    assert int(complexity.phrases(torch.zeros(n, dtype=torch.int64))) == complexity.phrases_of_constant(n)
+
+
+def test_phrases_refuse_symbols_outside_the_alphabet():
+    with pytest.raises(ValueError, match="between 0 and 2"):
+        complexity.phrases(torch.tensor([0, 1, 3]), 3)
+
+
+def test_quantise_uses_all_levels_and_the_nearest_one():
+    y = torch.linspace(-2, 7, 10, dtype=torch.float64).reshape(1, 2, 5) + 0.4
+    assert complexity.quantise(y).flatten().tolist() == list(range(10))
+    assert complexity.quantise(torch.full((2, 8, 8), 0.3, dtype=torch.float64)).abs().sum() == 0
+
+
+@pytest.mark.parametrize("order", ["columns", "rows", "snake", "zigzag", "spiral"])
+def test_traversals_visit_every_point_once(order):
+    path = complexity.traverse(torch.arange(49).reshape(7, 7), order)
+    assert sorted(path.tolist()) == list(range(49))
+    steps = np.abs(np.diff([[p // 7, p % 7] for p in path.tolist()], axis=0)).max(1)
+    if order in ("snake", "zigzag", "spiral"):
+        assert steps.max() == 1  # no jumps

@@ -1,0 +1,184 @@
+"""Routing networks in blocks against the plain loop over routes, against the general engine, and against theory."""
+
+import math
+import time
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import gated
+from lib.data import tasks
+from lib.gated import closed_forms, race, routing
+
+X, Y = tasks.routing_items()
+
+
+def plain_training(weights, task, mask, step, steps):
+    """The reference: one run, a loop over routes, autograd. Returns the trained weights and the last loss."""
+    domains, outputs, features = task.sizes
+    encoders = [w.clone().requires_grad_() for w in weights[0].split(features, -1)]
+    middle = weights[1].clone().requires_grad_()
+    decoders = [w.clone().requires_grad_() for w in weights[2].split(outputs, -2)]
+    parameters = [*encoders, middle, *decoders]
+    optimiser = torch.optim.SGD(parameters, lr=step)
+    x, y = X.to(middle.dtype), Y.to(middle.dtype)
+    ways = mask.nonzero().tolist()
+    for _ in range(steps):
+        optimiser.zero_grad()
+        loss = 0
+        for out, into in ways:
+            error = y - decoders[out] @ (middle @ (encoders[into] @ x))
+            loss = loss + 0.5 * (error**2).sum() / x.shape[-1]
+        loss = loss / len(ways)
+        loss.backward()
+        optimiser.step()
+    return [torch.cat(encoders, -1).detach(), middle.detach(), torch.cat(decoders, -2).detach()]
+
+
+def test_blocks_are_the_plain_loop_over_routes():
+    task = routing.shared_task(X, Y, 5)
+    masks = torch.stack([routing.circulant(5, 2), routing.star(5)])
+    start = routing.initial_weights(task, 16, 0.4, runs=2)
+    weights = [w.clone() for w in start]
+    routing.train(weights, task, masks, step=0.1, steps=60, every=60)
+    for run in range(2):
+        plain = plain_training([w[run] for w in start], task, masks[run], 0.1, 60)
+        for fast, slow in zip(weights, plain, strict=True):
+            assert (fast[run] - slow).abs().max() < 1e-12  # the same sums in another order
+
+
+def test_blocks_are_a_case_of_the_general_engine():
+    mask = routing.circulant(3, 2)
+    task = routing.shared_task(X, Y, 3)
+    weights = routing.initial_weights(task, 6, 0.5, runs=2)
+    network, data = routing.as_gated_network(X, Y, mask, 6)
+    named = routing.gated_weights(weights, task)
+    statistics = gated.effective_datasets(network, data)
+    assert len(network.paths) == 9
+    by_paths = gated.gradient(network, named, statistics)
+    by_blocks = routing.gated_weights(routing.gradient(task, mask, weights[0])(weights), task)
+    for name in network.edges:
+        assert (by_paths[name] + by_blocks[name]).abs().max() < 1e-12
+    losses = routing.over(routing.route_losses(weights, task), mask)
+    assert torch.allclose(gated.loss(network, named, data), losses, rtol=1e-12)
+    assert torch.allclose(routing.balance(weights, task)[:, 0], gated.balance(network, named)["first"], rtol=1e-12)
+    assert torch.allclose(routing.balance(weights, task)[:, 1], gated.balance(network, named)["second"], rtol=1e-12)
+
+
+def test_path_statistics_of_trained_and_untrained_routes():
+    network, data = routing.as_gated_network(X, Y, routing.circulant(4, 3), 5)
+    statistics = gated.effective_datasets(network, data)
+    for p, path in enumerate(network.paths):
+        trained = (int(path.target[3:]) - int(path.source[2:])) % 4 < 3
+        assert torch.allclose(statistics.yx[p], trained * (Y @ X.T / 4) / 12)
+
+
+def test_decoupled_routing_follows_the_reduced_equations_step_by_step():
+    task, step = routing.shared_task(X, Y, 7), 0.16
+    s = torch.linalg.svdvals(task.yx[0])
+    weights = routing.decoupled_weights(task, 20, 0.08)
+    run = routing.train(weights, task, routing.circulant(7, 4), step=step, steps=300, every=1)
+    b1, b2 = closed_forms.routing_descent(300, s, 0.25, 7, 0.08, step)
+    assert (run["trained"][:, 0] - closed_forms.routing_loss(b1, b2, s, 0.25, task.yy)).abs().max() < 1e-10
+    ends = routing.singular_values(weights, task)[0]
+    assert torch.allclose(ends[0], b1[-1], atol=1e-10)
+    assert torch.allclose(ends[1], b2[-1], atol=1e-10)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(st.integers(2, 12), st.data())
+def test_masks_train_every_domain_equally(domains, data):
+    trained = data.draw(st.integers(1, domains))
+    for mask in (routing.circulant(domains, trained), routing.scattered(domains, trained, seed=trained)):
+        assert (mask.sum(0) == trained).all()
+        assert (mask.sum(1) == trained).all()
+
+
+def test_the_twist_of_a_band_depends_on_the_fraction_alone():
+    for fraction in (0.2, 0.4, 0.7):
+        limit = math.sin(math.pi * fraction) / (math.pi * fraction)
+        assert routing.rivalry(routing.circulant(100, round(100 * fraction))).item() == pytest.approx(limit, rel=1e-3)
+    assert routing.rivalry(routing.blocks(10, 2)).item() == pytest.approx(1.0)
+
+
+def test_what_hangs_together():
+    assert routing.reachable(routing.star(6)).all()
+    assert routing.reachable(routing.circulant(6, 2)).all()
+    assert (routing.reachable(routing.circulant(6, 1)) == torch.eye(6, dtype=torch.bool)).all()
+    assert (routing.reachable(routing.blocks(6, 2)) == routing.blocks(6, 2)).all()
+    assert len(routing.never_together(routing.circulant(7, 4))) == 0
+    assert len(routing.never_together(routing.circulant(10, 4))) == 15
+    assert len(routing.never_together(routing.blocks(4, 2))) == 4
+
+
+@pytest.mark.parametrize(("maker", "number"), [(routing.circulant, 0), (routing.circulant, 8), (routing.blocks, 9)])
+def test_impossible_masks_are_refused(maker, number):
+    with pytest.raises(ValueError, match="between 1 and 7"):
+        maker(7, number)
+
+
+def test_correlated_features_are_refused():
+    with pytest.raises(ValueError, match="correlated"):
+        routing.shared_task(torch.ones(2, 4).double(), torch.ones(1, 4).double(), 3)
+
+
+@pytest.mark.parametrize(("domains", "trained"), [(7, 4), (10, 5)])
+def test_blocks_are_far_faster_than_the_plain_loop(domains, trained, capsys):
+    """Seconds of processor time per network and step, both in PyTorch's default single precision on one thread.
+
+    On an idle core the ratio is well above 100. The bound here is what a loaded machine with cold caches still gives:
+    below it the batching is broken, not the machine busy.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        task, mask, runs, steps = routing.shared_task(X, Y, domains), routing.circulant(domains, trained), 20, 100
+        start = routing.initial_weights(task, 64, 0.2, runs, dtype=torch.float32)
+
+        def plain():
+            return plain_training([w[0] for w in start], task, mask, 0.1, 20)
+
+        def fast():
+            weights = [w.clone() for w in start]
+            routing.train(weights, task, mask, step=0.1, steps=steps, every=steps)
+            return weights
+
+        seconds = {}
+        for name, work, amount in (("plain", plain, 20), ("blocks", fast, runs * steps)):
+            work()  # first call pays for set-up
+            best = math.inf
+            for _ in range(3):
+                begin = time.process_time()
+                work()
+                best = min(best, time.process_time() - begin)
+            seconds[name] = best / amount
+    finally:
+        torch.set_num_threads(threads)
+    ratio = seconds["plain"] / seconds["blocks"]
+    with capsys.disabled():
+        print(
+            f"\nrouting, M = {domains}, K = {trained}: plain loop {1e3 * seconds['plain']:.2f} ms per step and network, "
+            f"blocks {1e3 * seconds['blocks']:.4f} ms: {ratio:.0f} times faster"
+        )
+    assert ratio > 50
+
+
+@pytest.mark.parametrize("shared", [1, 4, 16])
+def test_sharing_equations_are_the_race_on_the_explicit_graph(shared):
+    network, data = routing.sharing_network(X, Y, 4, (shared,), 5)
+    reduction = race.reduce(network, gated.effective_datasets(network, data))
+    times = [0.0, 4.0, 12.0]
+    b = race.flow(network, reduction, 0.1, times)
+    s = torch.linalg.svdvals(Y @ X.T / 4)
+    b1, b2 = closed_forms.routing_flow(times, s, 0.25, 4, 0.1, shared=shared)
+    assert len(network.paths) == 16
+    for name, strength in b.items():
+        expected = b2 if name.startswith("first") else b1
+        assert (strength.sort(-1).values - expected.sort(-1).values).abs().max() < 1e-8
+
+
+def test_groups_must_divide_the_domains():
+    with pytest.raises(ValueError, match="square of a divisor of 4"):
+        routing.sharing_network(X, Y, 4, (9,), 5)

@@ -1,0 +1,50 @@
+"""Coordinate networks: what is painted is what was trained, and the stages of fine-tuning are what they say."""
+
+import torch
+
+from lib import complexity
+from lib.redshift import coordinate_networks, random_networks, trained_networks
+
+
+def picture(m=16):
+    x = random_networks.grid(m)
+    return (0.5 + 0.4 * torch.sin(3 * x[:, 0]) * x[:, 1]).reshape(m, m)
+
+
+def test_magnitudes_scale_the_same_draw():
+    layers = coordinate_networks.coordinate_networks([1.0, 4.0], width=8, seeds=3)
+    assert layers[0]["weight"].shape == (6, 2, 8) and layers[3]["weight"].shape == (6, 8, 1)
+    for layer in layers:
+        assert torch.equal(layer["weight"][3:], 4 * layer["weight"][:3])
+        assert (layer["bias"] == 0).all()
+
+
+def test_paint_trains_on_the_given_pixels():
+    target, pixels = picture().float(), torch.arange(0, 256, 3)
+    made = coordinate_networks.paint(target, pixels, "tanh", [1.0, 2.0], steps=150, rate=0.02, width=16, seeds=2, every=50)
+    assert made.before.shape == made.trained.shape == made.shuffled.shape == (2, 2, 16, 16)
+    assert made.run.time.tolist() == [0, 50, 100, 150] and made.run["cosine"].shape == (4, 4)
+    seen = (made.trained.flatten(2)[..., pixels] - target.flatten()[pixels]).square().mean(-1)
+    assert torch.allclose(seen.flatten(), made.run["loss"][-1], atol=1e-6)
+    assert (made.run["loss"][-1] < 0.1 * made.run["loss"][0]).all()
+    assert torch.allclose(complexity.cosine(made.trained).flatten(), made.run["cosine"][-1], atol=1e-4)
+    assert torch.equal(trained_networks.render(made.layers, "tanh", 16).reshape(2, 2, 16, 16), made.trained)
+    again = coordinate_networks.paint(target, pixels, "tanh", [1.0, 2.0], steps=150, rate=0.02, width=16, seeds=2)
+    assert torch.equal(again.trained, made.trained)  # looking on changes nothing, and a rerun is the same run
+
+
+def test_stripes_have_their_frequency():
+    waves = coordinate_networks.stripes(4, torch.tensor([0.0, 0.7]), 64)
+    assert waves.shape == (2, 64, 64)
+    assert (complexity.energy_above(waves, 3) > 0.8).all() and (complexity.energy_above(waves, 6) < 0.1).all()
+
+
+def test_fine_tuning_starts_from_what_was_learned():
+    angles = torch.tensor([0.3, 1.2])
+    fine, wide = coordinate_networks.stripes(3, angles, 24), coordinate_networks.stripes(1, angles + 1, 24)
+    options = {"pretraining": 600, "steps": 60, "rate": 0.01, "width": 32, "cut": 2.0, "every": 20}
+    times, share = coordinate_networks.fine_tune("tanh", fine, wide, torch.arange(0, 576, 2), **options)
+    assert times.tolist() == [0, 20, 40, 60]
+    assert set(share) == {"fresh", "pretrained", "shuffled"} and share["fresh"].shape == (4, 2)
+    assert (share["pretrained"][0] > 0.5).all() and (share["fresh"][0] < 0.1).all()
+    assert (share["pretrained"][-1] < share["pretrained"][0]).all()

@@ -1,0 +1,82 @@
+"""Networks of infinite width: kernels against quadrature, the predicted Fourier complexity against sampled networks."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from lib import complexity
+from lib.redshift import infinite_width, random_networks
+from lib.redshift.random_networks import Prior
+
+
+@pytest.mark.parametrize("activation", infinite_width.ACTIVATIONS)
+def test_kernel_step_is_the_gaussian_expectation(activation):
+    nodes, weights = np.polynomial.hermite_e.hermegauss(150)
+    weights = weights / weights.sum()
+    phi = random_networks.ACTIVATIONS[activation]
+    for a, b, c in ((1.0, 0.5, 0.3), (0.7, 0.7, -0.6), (0.4, 1.1, 0.0)):
+        u = math.sqrt(a) * nodes[:, None] + 0 * nodes
+        v = c / math.sqrt(a) * nodes[:, None] + math.sqrt(b - c * c / a) * nodes
+        products = (phi(torch.from_numpy(u)) * phi(torch.from_numpy(v))).numpy()
+        expected = float(weights @ products @ weights)
+        closed = float(infinite_width.kernel_step(activation, *(torch.tensor(t, dtype=torch.float64) for t in (c, a, b))))
+        assert closed == pytest.approx(expected, abs=2e-3 if activation == "relu" else 1e-8)  # quadrature of a kink
+
+
+def test_the_kernel_is_the_covariance_of_wide_networks():
+    prior = Prior(2.0, shape="gaussian", first_fan=64)
+    x = random_networks.grid(3)
+    layers = random_networks.draw(3000, (2, 128, 128, 1), prior, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
+    out = random_networks.forward(layers, x.float(), "sine")[..., 0].double()
+    out = (out - layers[-1]["bias"][..., 0]) / (prior.weight_std(128, 1) * math.sqrt(128))  # the readout's own scale and bias
+    sampled = out.T @ out / len(out)
+    predicted = infinite_width.kernel("sine", x, x, 2, 64, prior)
+    assert (sampled - predicted).abs().max() < 0.05 * predicted.diagonal().max()  # 3000 networks, width 128
+
+
+@pytest.mark.parametrize(
+    ("activation", "magnitude", "layer_norm"),
+    [
+        ("relu", 4.0, False),
+        ("erf", 8.0, False),
+        ("gaussian", 12.0, False),
+        ("sine", 6.0, False),
+        ("sine", 0.5, False),
+        ("sine", 6.0, True),
+    ],
+)
+def test_predicted_complexity_is_that_of_sampled_networks(activation, magnitude, layer_norm):
+    prior = Prior(magnitude, shape="gaussian", first_fan=64)
+    predicted = infinite_width.fourier(activation, 3, 64, prior, 32, layer_norm)
+    variant = "layer norm" if layer_norm else "plain"
+    sampled = complexity.fourier(random_networks.images(activation, 60, 3, 128, prior, variant, 32))
+    error = float(sampled.std()) / math.sqrt(len(sampled))
+    # 1.5 %: finite width, and the mean of a ratio replaced by the ratio of means
+    assert abs(float(sampled.mean()) - predicted) < 4 * error + 0.015 * predicted
+
+
+def test_lag_sums_equal_the_full_transform():
+    """S = diag(F K F*) and the mean magnitude, computed from the whole matrix."""
+    m, prior = 8, Prior(5.0)
+    points = random_networks.grid(m)
+    k = infinite_width.kernel("gaussian", points, points, 2, 64, prior).numpy()
+    i = np.arange(m)
+    f = np.exp(-2j * np.pi * np.outer(i, i) / m)
+    transform = np.kron(f, f)
+    s = np.real(np.diag(transform @ k @ transform.conj().T)).reshape(m, m).copy()
+    t = np.abs(np.diag(transform @ k @ transform.T)).reshape(m, m)
+    magnitude = infinite_width._mean_magnitude(torch.from_numpy(s), torch.from_numpy(np.minimum(t, s)))
+    expected = float(infinite_width._mean_frequency(magnitude, m))
+    assert infinite_width.fourier("gaussian", 2, 64, prior, m, rows=10) == pytest.approx(expected, rel=1e-9)
+
+
+def test_mean_magnitude_of_an_elliptic_gaussian():
+    generator = torch.Generator().manual_seed(0)
+    for a, b in ((1.0, 1.0), (1.0, 0.2), (1.0, 0.0)):
+        z = torch.randn(200_000, 2, generator=generator, dtype=torch.float64) * torch.tensor([a, b]).sqrt()
+        closed = infinite_width._mean_magnitude(
+            torch.tensor([a + b], dtype=torch.float64), torch.tensor([a - b], dtype=torch.float64)
+        )
+        assert float(closed) == pytest.approx(float(z.norm(dim=1).mean()), rel=5e-3)

@@ -1,0 +1,153 @@
+"""Training ensembles: each network as if alone, gradients that fit, shuffles that keep the distribution."""
+
+import math
+
+import pytest
+import torch
+
+from lib import complexity
+from lib.data import tasks
+from lib.redshift import random_networks, trained_networks
+from lib.redshift.random_networks import Prior
+
+
+def ensemble(networks=3, sizes=(2, 12, 12, 1), dtype=torch.float64, seed=0):
+    return random_networks.draw(networks, sizes, Prior(2.0, 0.3), generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_networks_of_an_ensemble_learn_as_if_alone(loss):
+    layers = ensemble()
+    alone = [{k: v[1:2].clone() for k, v in layer.items()} for layer in layers]
+    x = random_networks.grid(5)
+    y = (x.prod(1) > 0).double()
+    prefactor = torch.tensor([0.5, 2.0, 3.0]).double()[:, None, None]
+    options = {"rate": 0.01, "steps": 25, "loss": loss}
+    together = trained_networks.fit_network(layers, x, y, "tanh", prefactor=prefactor, **options)
+    single = trained_networks.fit_network(alone, x, y, "tanh", prefactor=2.0, **options)
+    assert torch.allclose(together["loss"][:, 1], single["loss"][:, 0], rtol=1e-9)
+    for a, b in zip(layers, alone, strict=True):
+        assert torch.allclose(a["weight"][1], b["weight"][0], atol=1e-9)
+
+
+def test_fit_is_adam_on_the_mean_loss():
+    """Two steps by hand."""
+    layers = ensemble(1, (2, 4, 1))
+    twin = trained_networks.copied(layers)
+    x, y = random_networks.grid(3), torch.arange(9).double() / 9
+    trained_networks.fit_network(layers, x, y, "sine", rate=0.1, steps=2)
+    parameters = [t.requires_grad_() for layer in twin for t in layer.values()]
+    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+    for step in (1, 2):
+        out = torch.sin(x @ twin[0]["weight"][0] + twin[0]["bias"][0]) @ twin[1]["weight"][0] + twin[1]["bias"][0]
+        gradients = torch.autograd.grad((out[:, 0] - y).square().mean(), parameters)
+        with torch.no_grad():
+            for p, g, (first, second) in zip(parameters, gradients, moments, strict=True):
+                first.mul_(0.9).add_(0.1 * g)
+                second.mul_(0.999).add_(0.001 * g * g)
+                p -= 0.1 * (first / (1 - 0.9**step)) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
+    for a, b in zip(layers, twin, strict=True):
+        assert torch.allclose(a["weight"], b["weight"].detach(), atol=1e-10)
+
+
+def test_recordings_have_a_start_and_an_end():
+    layers = ensemble()
+    x = random_networks.grid(4)
+    run = trained_networks.fit_network(
+        layers, x, torch.zeros(16).double(), "relu", rate=0.01, steps=25, every=10,
+        observe=lambda: {"size": trained_networks.weight_magnitude(layers)},
+    )  # fmt: skip
+    assert run.time.tolist() == [0, 10, 20, 25]
+    assert run["size"].shape == run["loss"].shape == (4, 3)
+    assert (run["loss"][-1] < run["loss"][0]).all()
+    assert not layers[0]["weight"].requires_grad
+
+
+def test_shuffling_keeps_each_layers_values_and_loses_the_function():
+    layers = ensemble()
+    mixed = trained_networks.shuffled(layers, seed=1)
+    for a, b in zip(layers, mixed, strict=True):
+        for name in a:
+            assert torch.equal(a[name].flatten(1).sort(1)[0], b[name].flatten(1).sort(1)[0])
+    assert not torch.allclose(trained_networks.render(layers, "tanh", 8), trained_networks.render(mixed, "tanh", 8), atol=0.01)
+
+
+def test_copies_are_independent():
+    layers = ensemble(2)
+    thrice, copy = trained_networks.repeated(layers, 3), trained_networks.copied(layers)
+    assert thrice[1]["weight"].shape == (6, 12, 12)
+    thrice[0]["weight"][0] += 1
+    copy[0]["weight"][0] += 1
+    assert torch.equal(thrice[0]["weight"][2], layers[0]["weight"][0])
+    assert torch.equal(thrice[0]["weight"][4], ensemble(2)[0]["weight"][0])
+
+
+def test_kurtosis_of_known_distributions():
+    uniform = torch.rand(400_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert float(trained_networks.excess_kurtosis(uniform)) == pytest.approx(-1.2, abs=0.02)
+    laplace = -torch.log(uniform) * torch.where(torch.arange(len(uniform)) % 2 == 0, 1.0, -1.0)
+    assert float(trained_networks.excess_kurtosis(laplace)) == pytest.approx(3, abs=0.2)
+
+
+def test_the_unbiased_model_fits_its_pixels_with_white_noise():
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randperm(16 * 16, generator=generator)[:60]
+    target = torch.rand(60, generator=generator)
+    _, after, run = trained_networks.fit_unbiased(pixels, target, 16, seeds=2, steps=300)
+    assert (run["loss"][-1] < 1e-3).all()
+    assert torch.allclose(after.flatten(1)[:, pixels], target.expand(2, -1), atol=0.15)
+    assert (complexity.fourier(after) > 0.9 * complexity.fourier_flat(16)).all()
+
+
+def test_modulo_sums_are_learned_by_every_member_as_if_alone():
+    options = {"width": 12, "steps": 40, "rate": 0.01}
+    test, train, times = trained_networks.learn_modulo_sums("tanh", (10, 4), [1.0, 3.0], 0.75, seeds=2, every=20, **options)
+    assert test.shape == train.shape == (3, 2, 2, 2) and times.tolist() == [0, 20, 40]
+    alone, _, _ = trained_networks.learn_modulo_sums("tanh", (4,), [3.0], 0.75, seeds=2, every=20, **options)
+    assert torch.allclose(test[:, 1, 1], alone[:, 0, 0], atol=0.04)  # float32: a point or two on the boundary
+    assert (train[-1, 0] > train[0, 0]).all()
+
+
+def test_modulo_sums():
+    x, y = tasks.modulo_sums(7)
+    assert x.shape == (2, 256) and float(x.min()) == -1 and float(x.max()) == 1
+    integers = ((x + 1) * 7.5).round().long()
+    assert all(int(y[0, i]) == int((int(integers[:, i].sum()) % 7) < 3.5) for i in range(256))
+    assert tasks.modulo_sums(4, numbers=5, dims=3)[0].shape == (3, 125)
+
+
+def test_waves_and_their_extrema():
+    image, mask = tasks.waves()
+    assert int(mask.sum()) == 36  # 6 x 12 turning points, half of them saddles
+    values = image[mask]
+    assert ((values > 0.98) | (values < 0.02)).all()
+    assert float(image.min()) >= 0 and float(image.max()) <= 1
+
+
+def test_coloured_digits():
+    generator = torch.Generator().manual_seed(0)
+    images, labels = torch.rand(1000, 28, 28, generator=generator), torch.randint(10, (1000,), generator=generator)
+    x, y = tasks.coloured_digits(images, labels, noise=0.03, seed=1)
+    assert x.shape == (28 * 29, 1000) and y.shape == (1, 1000)
+    colour = x.reshape(28, 29, 1000)[:, -1]
+    assert (colour == colour[0]).all()
+    wrong = float(((colour[0] + 1) / 2 - y[0]).abs().gt(1e-9).double().mean())
+    assert 0.015 < wrong < 0.05
+    by_digit, by_colour = (
+        tasks.coloured_digits(images, labels, only, seed=1)[0].reshape(28, 29, 1000) for only in ("digit", "colour")
+    )
+    assert torch.equal(by_digit[:, :28], x.reshape(28, 29, 1000)[:, :28])
+    assert abs(float(torch.corrcoef(torch.stack([by_digit[0, -1], y[0]]))[0, 1])) < 0.15
+    assert torch.allclose((by_colour[0, -1] + 1) / 2, y[0])
+    assert not torch.equal(by_colour[:, :28], by_digit[:, :28])
+    with pytest.raises(ValueError, match="informative"):
+        tasks.coloured_digits(images, labels, "shape")
+
+
+def test_the_chance_level_of_one_minus_mae():
+    """Labels 0, 1/9, ... 1: always saying 1/2 scores 1 - 25/90; saying one of the labels at random scores 1 -
+    330/900."""
+    labels = torch.arange(10) / 9
+    assert 1 - float((labels - 0.5).abs().mean()) == pytest.approx(1 - 25 / 90)
+    assert 1 - float((labels[:, None] - labels).abs().mean()) == pytest.approx(1 - 330 / 900)
+    assert math.isclose(1 - 330 / 900, 0.6333, abs_tol=1e-4)

@@ -1,0 +1,106 @@
+"""Untrained transformers: against torch's own layers, the cache against recomputing, batches against single
+sequences."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from lib.redshift import transformers
+from lib.redshift.transformers import Shape
+
+SMALL = Shape(width=16, heads=2, blocks=3, vocabulary=50, context=20)
+
+
+def torch_logits(weights, shape, draw, tokens, activation, scale):
+    """The same model from torch.nn parts, for one draw of weights and one sequence (length,)."""
+    d = shape.width
+    x = (weights["tokens"][draw][tokens] + weights["positions"][draw][: len(tokens)])[None]
+    mask = nn.Transformer.generate_square_subsequent_mask(len(tokens), dtype=x.dtype)
+    for block in weights["blocks"]:
+        layer = nn.TransformerEncoderLayer(
+            d, shape.heads, 4 * d, 0.0, activation, batch_first=True, norm_first=True, dtype=x.dtype
+        )
+        with torch.no_grad():
+            layer.self_attn.in_proj_weight.copy_(block["attend"][draw].T)
+            layer.self_attn.out_proj.weight.copy_(block["attended"][draw].T)
+            layer.linear1.weight.copy_(block["expand"][draw].T)
+            layer.linear2.weight.copy_(block["contract"][draw].T)
+            for part in (
+                layer.self_attn.in_proj_bias,
+                layer.self_attn.out_proj.bias,
+                layer.linear1.bias,
+                layer.linear2.bias,
+            ):
+                part.zero_()
+            layer.norm1.weight.fill_(scale)
+            layer.norm2.weight.fill_(scale)
+        x = layer(x, src_mask=mask)
+    return nn.functional.layer_norm(x[0, -1], (d,)) @ weights["tokens"][draw].T
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_logits_are_those_of_torch_layers(activation):
+    weights = transformers.draw(SMALL, 2, dtype=torch.float64)
+    tokens = torch.randint(50, (2, 3, 7), generator=torch.Generator().manual_seed(0))
+    ours, _ = transformers.next_token(weights, SMALL, tokens, activation, 1.7)
+    for draw in range(2):
+        for sequence in range(3):
+            theirs = torch_logits(weights, SMALL, draw, tokens[draw, sequence], activation, 1.7)
+            assert torch.allclose(ours[draw, sequence], theirs, atol=1e-10)
+
+
+def test_the_cache_changes_nothing():
+    weights = transformers.draw(SMALL, 2, dtype=torch.float64)
+    prompts = torch.tensor([[3, 4], [5, 6]])
+    written = transformers.write(weights, SMALL, prompts, "tanh", 3.0, length=12)
+    so_far = prompts[..., None]
+    for step in range(12):
+        logits, _ = transformers.next_token(weights, SMALL, so_far, "tanh", 3.0)
+        so_far = torch.cat([so_far, logits.argmax(-1, keepdim=True)], -1)
+        assert torch.equal(so_far[..., -1], written[..., step])
+
+
+def test_a_grid_of_scales_is_its_single_runs():
+    weights = transformers.draw(SMALL, 3, dtype=torch.float64)
+    grid = transformers.write_grid(weights, SMALL, "sine", [0.5, 4.0], 2, length=10, seed=1)
+    assert grid.shape == (2, 3, 2, 10)
+    prompts = torch.randint(50, (3, 2), generator=torch.Generator().manual_seed(1))
+    for index, scale in enumerate((0.5, 4.0)):
+        assert torch.equal(grid[index], transformers.write(weights, SMALL, prompts, "sine", scale, length=10))
+
+
+def test_depth_is_the_first_blocks():
+    weights = transformers.draw(SMALL, 1)
+    prompts = torch.tensor([[7]])
+    short = weights | {"blocks": weights["blocks"][:2]}
+    cut = transformers.write(weights, SMALL, prompts, "gelu", 2.0, 8, blocks=2)
+    assert torch.equal(cut, transformers.write(short, SMALL, prompts, "gelu", 2.0, 8))
+
+
+def test_initial_weights_have_the_scale_of_gpt2():
+    gpt2 = Shape(width=768, heads=12, blocks=12, vocabulary=50257)
+    assert gpt2.weight_std == pytest.approx(0.02)
+    weights = transformers.draw(Shape(width=48, heads=4, blocks=12, vocabulary=100), 4)
+    std = 0.02 * math.sqrt(768 / 48)  # a narrow model keeps the gain: std * sqrt(width) is GPT-2's
+    assert float(weights["blocks"][0]["attend"].std()) == pytest.approx(std, rel=0.03)
+    assert float(weights["blocks"][3]["contract"].std()) == pytest.approx(std / math.sqrt(24), rel=0.03)
+    assert float(weights["tokens"].std()) == pytest.approx(0.02, rel=0.03)
+
+
+def test_centring_takes_the_mean_of_hidden_units_away():
+    """Adding a constant to an activation changes what a transformer writes, but not what a centred one writes."""
+    weights = transformers.draw(SMALL, 4, dtype=torch.float64)
+    prompts = torch.arange(4)[:, None]
+    transformers.ACTIVATIONS["shifted"] = lambda x: torch.tanh(x) + 1
+    try:
+        texts = {
+            (name, centred): transformers.write(weights, SMALL, prompts, name, 2.0, 10, centred=centred)
+            for name in ("tanh", "shifted")
+            for centred in (False, True)
+        }
+    finally:
+        del transformers.ACTIVATIONS["shifted"]
+    assert torch.equal(texts["tanh", True], texts["shifted", True])
+    assert not torch.equal(texts["tanh", False], texts["shifted", False])
