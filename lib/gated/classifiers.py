@@ -16,7 +16,7 @@ Cross-entropy and the leaky ReLU need the images themselves: `train_classifier` 
 import torch
 
 from lib.gated import routing
-from lib.linear.draws import random_matrix
+from lib.linear.draws import Streams, random_matrix
 
 CLASSES = 10
 
@@ -56,10 +56,10 @@ def route_errors(weights, domains_data, images=None):
 def initial_classifier(domains, features, hidden, gain, runs, seed=0, dtype=torch.float32):
     """Weights and zero biases, Xavier times `gain`: encoders (runs, M, hidden, features), hidden matrix (runs, 1, hidden,
     hidden), decoders (runs, 1, M · classes, hidden), each followed by its bias as a column."""
-    generator = torch.Generator().manual_seed(seed)
-    encoders = random_matrix(runs * domains, hidden, features, gain, "xavier", generator).reshape(runs, domains, hidden, features)
-    middle = random_matrix(runs, hidden, hidden, gain, "xavier", generator)[:, None]
-    decoders = random_matrix(runs * domains, CLASSES, hidden, gain, "xavier", generator).reshape(runs, 1, -1, hidden)
+    streams = Streams(runs, seed)
+    encoders = random_matrix(streams.normal(domains, hidden, features), gain, "xavier")
+    middle = random_matrix(streams.normal(1, hidden, hidden), gain, "xavier")
+    decoders = random_matrix(streams.normal(domains, CLASSES, hidden), gain, "xavier").reshape(runs, 1, -1, hidden)
     weights = []
     for w in (encoders, middle, decoders):
         weights += [w.to(dtype), torch.zeros(*w.shape[:-1], 1, dtype=dtype)]

@@ -22,7 +22,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 from lib.gated.network import Data
-from lib.linear.draws import random_matrix
+from lib.linear.draws import Streams, random_matrix
 
 
 def forward(network, weights, data):
@@ -225,11 +225,11 @@ def initial_weights(network, scale, seeds=1, seed=0, law="gaussian", dtype=torch
     `law`: "gaussian" (entries of standard deviation `scale`), "orthogonal" (all singular values equal to `scale`) or
     "xavier" (entries of variance scale² · 2 / (rows + columns)).
     """
-    generator = torch.Generator().manual_seed(seed)
+    streams = Streams(seeds, seed)
     weights = {}
     for name, edge in network.edges.items():
         rows, columns = network.sizes[edge.target], network.sizes[edge.source]
-        weights[name] = random_matrix(seeds, rows, columns, scale, law, generator).to(device, dtype)
+        weights[name] = random_matrix(streams.normal(rows, columns), scale, law).to(device, dtype)
     return weights
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from lib.gated.engine import _integrate
-from lib.linear.draws import random_matrix
+from lib.linear.draws import Streams, random_matrix
 
 
 class NotDiagonalisable(ValueError):
@@ -51,9 +51,9 @@ def reduce(network, statistics, tolerance=1e-8, seed=0):
     """
     bases = _common_vectors(network, statistics)
     modes = next(iter(bases.values())).shape[-1]
-    generator = torch.Generator().manual_seed(seed)
+    streams = Streams(1, seed)
     for node in network.hidden:
-        frame = random_matrix(1, network.sizes[node], min(modes, network.sizes[node]), 1.0, "orthogonal", generator)[0]
+        frame = random_matrix(streams.normal(network.sizes[node], min(modes, network.sizes[node]))[0], 1.0, "orthogonal")
         bases[node] = torch.nn.functional.pad(frame, (0, modes - frame.shape[-1]))
     paths, distance, worst = network.paths, 0.0, ""
 

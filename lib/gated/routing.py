@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from lib.gated.network import Data, Network
 from lib.linear.descent import descend
-from lib.linear.draws import random_matrix
+from lib.linear.draws import Streams, random_matrix
 
 
 @dataclass
@@ -121,11 +121,11 @@ def never_together(mask):
 def initial_weights(task, hidden, scale, runs, seed=0, law="orthogonal", dtype=torch.float64, device="cpu"):
     """Random weights, every encoder and decoder drawn on its own as in a network of separate modules."""
     domains, outputs, features = task.sizes
-    generator = torch.Generator().manual_seed(seed)
-    encoders = random_matrix(runs * domains, hidden, features, scale, law, generator)
-    middle = random_matrix(runs, hidden, hidden, scale, law, generator)
-    decoders = random_matrix(runs * domains, outputs, hidden, scale, law, generator)
-    encoders = encoders.reshape(runs, domains, hidden, features).transpose(1, 2).reshape(runs, hidden, -1)
+    streams = Streams(runs, seed)
+    encoders = random_matrix(streams.normal(domains, hidden, features), scale, law)
+    middle = random_matrix(streams.normal(hidden, hidden), scale, law)
+    decoders = random_matrix(streams.normal(domains, outputs, hidden), scale, law)
+    encoders = encoders.transpose(1, 2).reshape(runs, hidden, -1)
     return [w.to(device, dtype).contiguous() for w in (encoders, middle, decoders.reshape(runs, -1, hidden))]
 
 
@@ -133,8 +133,7 @@ def decoupled_weights(task, hidden, start, seed=0):
     """Weights with singular values `start` for every mode, aligned with the data's singular vectors (Neural Race Eq. 9)."""
     domains = task.sizes[0]
     u, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
-    generator = torch.Generator().manual_seed(seed)
-    first, second = random_matrix(2, hidden, s.numel(), 1.0, "orthogonal", generator)
+    first, second = random_matrix(Streams(1, seed).normal(2, hidden, s.numel())[0], 1.0, "orthogonal")
     weights = [start * (first @ vt).repeat(1, domains), start * second @ first.mT, start * (u @ second.mT).repeat(domains, 1)]
     return [w.unsqueeze(0) for w in weights]
 

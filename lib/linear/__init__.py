@@ -1,7 +1,8 @@
 """Deep linear networks: what they learn, when, and from which start.
 
 Closed forms of learning in modes (`theory`) beside the chains of matrices that they predict (`chains`); gradient descent
-for whole ensembles with a recording (`descent`); random matrices (`draws`).
+for whole ensembles with a recording (`descent`); random draws that depend on the
+seed alone (`draws`); shapes checked at the door (`shapes`).
 
     from lib import linear
     from lib.data import tasks
@@ -33,6 +34,7 @@ __getattr__, __dir__, __all__ = door(
         ),
         "chains": ("small_weights", "product", "statistics_gradient", "statistics_loss", "train_on_statistics"),
         "descent": ("Recording", "crossing", "descend"),
-        "draws": ("random_matrix",),
+        "draws": ("LAWS", "Streams", "random_matrix"),
+        "shapes": ("axes", "WrongAxes"),
     },
 )

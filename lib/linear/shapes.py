@@ -1,0 +1,89 @@
+"""What tensors look like, said once at a function's door and checked there.
+
+    @axes(x="features items", y="outputs items")
+    def correlations(x, y): ...
+
+names the last axes of each argument; any number of ensemble axes may stand before them. NumPy arrays and nested lists
+become tensors on the way in. What does not fit is answered in one sentence that names the axis.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class WrongAxes(ValueError):
+    """A tensor whose shape, precision or device does not fit; the message names the argument and the axis."""
+
+
+def axes(**layout: str) -> Callable:
+    """A decorator that checks the named arguments: axes with the same name must have the same length.
+
+    A number in place of a name fixes an axis. Arguments that are None or not given are left alone. Floating-point
+    arguments must share one precision, and all must be on one device.
+    """
+    wanted = {name: text.split() for name, text in layout.items()}
+
+    def decorate(function: Callable) -> Callable:
+        signature = inspect.signature(function)
+        unknown = set(wanted) - set(signature.parameters)
+        if unknown:
+            raise TypeError(f"{function.__name__} has no argument {', '.join(sorted(unknown))}")
+
+        @functools.wraps(function)
+        def checked(*args, **kwargs):
+            bound = signature.bind(*args, **kwargs)
+            given = bound.arguments
+            for name in wanted:
+                if isinstance(given.get(name), np.ndarray | list | tuple):
+                    given[name] = torch.as_tensor(np.asarray(given[name]))
+            check(function.__name__, {name: given[name] for name in wanted if given.get(name) is not None}, wanted)
+            return function(*bound.args, **bound.kwargs)
+
+        return checked
+
+    return decorate
+
+
+def check(caller: str, tensors: dict[str, Tensor], wanted: dict[str, list[str]]) -> None:
+    """Raise `WrongAxes` at the first tensor that does not have the axes `wanted` of it."""
+    seen: dict[str, tuple[int, str]] = {}  # axis -> its length, and the argument that brought it
+    first: tuple[str, Tensor] | None = None
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise WrongAxes(f"{caller}: {name} must be a tensor or an array, not {type(tensor).__name__}")
+        shape, names = tuple(tensor.shape), wanted[name]
+        if len(shape) < len(names):
+            raise WrongAxes(f"{caller}: {name} has shape {shape}; its last axes must be ({', '.join(names)})")
+        for axis, length in zip(names, shape[len(shape) - len(names) :], strict=True):
+            expected, other = (int(axis), "") if axis.isdecimal() else seen.setdefault(axis, (length, name))
+            if length != expected:
+                where = f"{other} has {expected}" if other else f"there must be {expected}"
+                turned = len(names) == 2 and shape[-2:][::-1] == _lengths(names, shape, seen)
+                hint = "; are rows and columns swapped?" if turned else ""
+                what = f"an axis of {length}" if axis.isdecimal() else f"{length} {axis}"
+                raise WrongAxes(f"{caller}: {name} has {what} (shape {shape} as ({', '.join(names)})), {where}{hint}")
+        if tensor.is_floating_point():
+            if first is not None and tensor.dtype != first[1].dtype:
+                raise WrongAxes(
+                    f"{caller}: {name} is {_precision(tensor)} and {first[0]} is {_precision(first[1])}; "
+                    f"bring them to one precision, for example with {name}.to({first[0]}.dtype)"
+                )
+            first = first or (name, tensor)
+        if first is not None and tensor.device != first[1].device:
+            raise WrongAxes(f"{caller}: {name} is on {tensor.device} and {first[0]} on {first[1].device}; move one of them")
+
+
+def _lengths(names: list[str], shape: tuple[int, ...], seen: dict[str, tuple[int, str]]) -> tuple[int, ...]:
+    """The lengths that the other arguments give to these axes; where they say nothing, those that a turned tensor has."""
+    turned = shape[-2:][::-1]
+    told = [seen.get(axis) for axis in names]
+    return tuple(t if found is None else found[0] for found, t in zip(told, turned, strict=True))
+
+
+def _precision(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
