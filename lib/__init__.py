@@ -28,7 +28,7 @@ def door(room, inside):
     Modules are imported on first use, so that a page depends on those that it uses and on no others.
     """
     home = {name: module for module, names in inside.items() for name in names}
-    names = sorted([*inside, *home])
+    names = sorted(list(inside) + list(home))  # old interpreters parse this file, too
 
     def get(name):
         if name in home:

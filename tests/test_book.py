@@ -9,14 +9,15 @@ import sys
 import pytest
 from playwright.sync_api import sync_playwright
 
-from lib.press import claims, environment, pages
+from lib.press import claims, pages
 from lib.press.environment import ROOT
-from lib.press.rendering import book as directives
+from lib.press.rendering import generated as directives
+from lib.press.workbench import browser as chromium
 from lib.press.workbench import commands
 
-BROWSER = environment.browser()
+BROWSER = chromium.find()
 if BROWSER is None and os.environ.get("CI") != "true":
-    pytest.skip(f"browser tests are skipped. {environment.NO_BROWSER}", allow_module_level=True)
+    pytest.skip(f"browser tests are skipped. {chromium.NONE_FOUND}", allow_module_level=True)
 
 HTML = ROOT / "_build" / "html"
 
@@ -24,7 +25,7 @@ HTML = ROOT / "_build" / "html"
 @pytest.fixture(scope="module")
 def book():
     """The book, rendered with warnings as errors."""
-    assert BROWSER is not None, environment.NO_BROWSER
+    assert BROWSER is not None, chromium.NONE_FOUND
     assert commands.render() == 0
     return HTML
 
@@ -32,7 +33,7 @@ def book():
 @pytest.fixture(scope="module")
 def chromium(book):
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=list(environment.BROWSER_FLAGS))
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=list(chromium.FLAGS))
         yield browser
         browser.close()
 

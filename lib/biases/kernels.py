@@ -1,10 +1,11 @@
 """The two inner loops of bias learning: ten columns forward, ten columns back, on cached pre-activations.
 
-`Fused` (NumPy arrays, compiled) reads every cached number once and writes nothing but its result; `Plain` says the same in
-torch operations, runs on any device, and is what tests hold `Fused` against. Both take the cache `values`
-(images, members · units), whose row i is to be multiplied by scale[i].
+`Fused` (NumPy arrays, compiled) reads every cached number once for ten outputs and writes nothing but its result; `Plain`
+says the same in torch operations, runs on any device, and is what tests hold `Fused` against. Both take the cache `values`
+(items, seeds · units), whose row i is to be multiplied by scale[i].
 """
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -13,41 +14,44 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
 
+from lib.data import files
+
 TILE = 1024  # units that are worked on at a time: ten rows of A, 40 kB, stay in the cache next to the processor
 
 
 class Plain:
     """The same as `Fused` in torch operations."""
 
-    def __init__(self, values: Tensor, scale: Tensor, members: int):
-        self.values, self.scale, self.members = values, scale, members
+    def __init__(self, values: Tensor, scale: Tensor, seeds: int):
+        self.values, self.scale, self.seeds = values, scale, seeds
 
     def _active(self, chosen: Tensor, bias: Tensor) -> Tensor:
         h = self.values.index_select(0, chosen).float().mul_(self.scale[chosen, None])
-        return h.add_(bias).relu_().view(len(chosen), self.members, -1).transpose(0, 1)  # (members, batch, units)
+        return h.add_(bias).relu_().view(len(chosen), self.seeds, -1).transpose(0, 1)  # (seeds, batch, units)
 
     def forward(self, chosen: Tensor, bias: Tensor, a: Tensor) -> Tensor:
-        if self.members == 1:
+        if self.seeds == 1:
             return linear(self._active(chosen, bias)[0], a)[None]
-        return self._active(chosen, bias) @ a.view(len(a), self.members, -1).permute(1, 2, 0)
+        return self._active(chosen, bias) @ a.view(len(a), self.seeds, -1).permute(1, 2, 0)
 
     def backward(self, chosen: Tensor, bias: Tensor, a: Tensor, error: Tensor, gain: bool) -> Tensor:
         h = self._active(chosen, bias)
-        towards = error.mT.contiguous() @ (h if gain else h.sign())  # (members, classes, units)
-        return (towards * a.view(len(a), self.members, -1).transpose(0, 1)).sum(1).flatten()
+        towards = error.mT.contiguous() @ (h if gain else h.sign())  # (seeds, classes, units)
+        return (towards * a.view(len(a), self.seeds, -1).transpose(0, 1)).sum(1).flatten()
 
 
 class Fused:
     """Outputs and gradients of an ensemble; tiles of units are shared out to as many threads as torch uses.
 
-    Results do not depend on the number of threads: each tile is worked on by one of them, and tiles are added up in order.
+    Outputs are worked on in groups of ten. Results do not depend on the number of threads: each tile is worked on by one
+    of them, and tiles are added up in order.
     """
 
-    def __init__(self, values: Tensor, scale: Tensor, members: int):
-        self.values, self.scale, self.members = values.numpy(), scale.numpy(), members
-        units = values.shape[1] // members
+    def __init__(self, values: Tensor, scale: Tensor, seeds: int):
+        self.values, self.scale, self.seeds = values.numpy(), scale.numpy(), seeds
+        units = values.shape[1] // seeds
         edges = range(0, units, TILE)
-        starts = [(k * units + i, k * units + min(i + TILE, units)) for k in range(members) for i in edges]
+        starts = [(k * units + i, k * units + min(i + TILE, units)) for k in range(seeds) for i in edges]
         self.tiles = np.array(starts)
         self.owners = torch.tensor([start // units for start, _ in starts])
         self.threads = min(torch.get_num_threads(), len(starts))
@@ -61,21 +65,27 @@ class Fused:
             list(self.pool.map(lambda share: kernel(share, *arguments), self.shares))
 
     def forward(self, chosen: Tensor, bias: Tensor, a: Tensor) -> Tensor:
-        """Outputs (members, batch, classes) for the images `chosen`; bias (members · units,), a (classes, members · units)."""
-        out = np.zeros((len(self.tiles), len(chosen), 10), np.float32)
-        self._spread(_forward, self.tiles, self.values, self.scale, chosen.numpy(), bias.numpy(), _ten(a).numpy(), out)
-        total = torch.zeros(self.members, len(chosen), 10)
-        return total.index_add_(0, self.owners, torch.from_numpy(out))[..., : len(a)]
+        """Outputs (seeds, batch, classes) for the images `chosen`; bias (seeds · units,), a (classes, seeds · units)."""
+        known = self.tiles, self.values, self.scale, chosen.numpy(), bias.numpy()
+        groups = []
+        for ten in a.split(10):
+            out = np.zeros((len(self.tiles), len(chosen), 10), np.float32)
+            self._spread(_forward, *known, _ten(ten).numpy(), out)
+            total = torch.zeros(self.seeds, len(chosen), 10)
+            groups.append(total.index_add_(0, self.owners, torch.from_numpy(out))[..., : len(ten)])
+        return torch.cat(groups, -1)
 
     def backward(self, chosen: Tensor, bias: Tensor, a: Tensor, error: Tensor, gain: bool) -> Tensor:
-        """Gradient (members · units,) towards the biases, or with `gain` towards the gains of the units.
+        """Gradient (seeds · units,) towards the biases, or with `gain` towards the gains of the units.
 
-        `error` (members, batch, classes) is the gradient towards the outputs.
+        `error` (seeds, batch, classes) is the gradient towards the outputs.
         """
-        out = np.zeros(a.shape[1], np.float32)
-        error = pad(error, (0, 10 - len(a)))[self.owners].numpy()  # (tiles, batch, 10)
+        known = self.tiles, self.values, self.scale, chosen.numpy(), bias.numpy()
         kernel = _backward_gain if gain else _backward_bias
-        self._spread(kernel, self.tiles, self.values, self.scale, chosen.numpy(), bias.numpy(), _ten(a).numpy(), error, out)
+        out = np.zeros(a.shape[1], np.float32)  # every group of ten adds its part
+        for ten, part in zip(a.split(10), error.split(10, -1), strict=True):
+            part = pad(part, (0, 10 - len(ten)))[self.owners].numpy()  # (tiles, batch, 10)
+            self._spread(kernel, *known, _ten(ten).numpy(), part, out)
         return torch.from_numpy(out)
 
 
@@ -83,9 +93,20 @@ def _ten(a: Tensor) -> Tensor:
     return a if len(a) == 10 else pad(a, (0, 0, 0, 10 - len(a)))
 
 
+def _remembered() -> bool:
+    """Whether compiled code can be kept in the user's own folder for the next time. It never goes into the checkout."""
+    folder = numba.config.CACHE_DIR or str(files.cache() / "compiled")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return False
+    numba.config.CACHE_DIR = folder
+    return os.access(folder, os.W_OK)
+
+
 # Ten accumulators are written out by hand: that is what lets the compiler keep them in registers and work on 16 units at a
 # time. The same loop over an array of ten is seven times slower. Fast maths may add in another order, nothing else.
-_compile = numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True, boundscheck=False, cache=True)
+_compile = numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True, boundscheck=False, cache=_remembered())
 
 
 @_compile

@@ -5,107 +5,211 @@
 W and A are drawn once. A network that learns biases has one number per hidden unit to adjust, a network that learns masks
 has one switch. Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*.
 
-Frozen input weights have a gift: W x never changes. `PreActivations` computes it once for all images, keeps it in 16 bits,
-and spills it to disk when it outgrows a stated limit. What is left of a training step is elementwise work and a product
-with ten columns (one per class), done by two fused kernels in `biases.kernels` that read each cached number once.
-
-Members of an ensemble (seeds) lie side by side in the unit dimension, so that all of them train in one pass.
+Images are rows, x (items, pixels); pictures (items, height, width) are flattened. The networks of an ensemble lie side by
+side in the unit dimension, so that all of them learn in one pass; biases and masks are (seeds, units).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-CLASSES = 10  # the kernels have ten columns; tasks with fewer classes are padded with zeros
+from lib.linear import Streams
+from lib.linear.shapes import check
+
+LOSSES = ("cross-entropy", "squared")
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """Random weights that nobody trains: `w` (members · units, pixels) and `a` (classes, members · units)."""
+    """Random weights that nobody trains: `w` (seeds · units, pixels) and `a` (classes, seeds · units).
+
+    They are the networks `first`, …, `first + seeds - 1` of their ensemble.
+    """
 
     w: Tensor
     a: Tensor
-    members: int = 1
+    seeds: int = 1
+    first: int = 0
+
+    def __post_init__(self):
+        check("Frozen", {"w": self.w, "a": self.a}, {"w": ["units", "pixels"], "a": ["classes", "units"]})
 
     @property
     def units(self) -> int:
-        return len(self.w) // self.members
+        return len(self.w) // self.seeds
 
-    def member(self, k: int) -> "Frozen":
+    @property
+    def classes(self) -> int:
+        return len(self.a)
+
+    def only(self, k: int) -> "Frozen":
         """The k-th network alone."""
         own = slice(k * self.units, (k + 1) * self.units)
-        return Frozen(self.w[own], self.a[:, own].contiguous())
+        return Frozen(self.w[own], self.a[:, own].contiguous(), first=self.first + k)
 
 
 def frozen(
     units: int,
-    pixels: int = 784,
-    classes: int = 10,
+    pixels: int,
+    classes: int,
+    *,
     scale: float = 0.1,
     output_scale: float | None = None,
-    members: int = 1,
+    seeds: int = 1,
     seed: int = 0,
+    first: int = 0,
     device: str | torch.device = "cpu",
 ) -> Frozen:
-    """Weights uniform in [-scale, scale], the output's in [-output_scale, output_scale] (the same if not given).
+    """Weights uniform in [-scale, scale], the output's in [-output_scale, output_scale] (the same if not given); float32.
 
-    Member k is drawn from seed + k alone, so it is the same network in an ensemble of any size.
+    The networks `first`, …, `first + seeds - 1` of the ensemble `seed`: each is the same in an ensemble of any size.
+    `classes` is the number of outputs, also where these are numbers to predict.
     """
-    w, a = [], []
-    for k in range(members):
-        generator = torch.Generator().manual_seed(seed + k)
-        w.append((2 * torch.rand(units, pixels, generator=generator) - 1) * scale)
-        a.append((2 * torch.rand(classes, units, generator=generator) - 1) * (scale if output_scale is None else output_scale))
-    return Frozen(torch.cat(w).to(device), torch.cat(a, 1).contiguous().to(device), members)
+    streams = Streams(seeds, seed, first)
+    w = streams.uniform(units, pixels, low=-scale, high=scale)
+    reach = scale if output_scale is None else output_scale
+    a = streams.uniform(classes, units, low=-reach, high=reach)
+    side_by_side = a.transpose(0, 1).reshape(classes, -1)  # (classes, seeds · units)
+    return Frozen(w.flatten(0, 1).to(device, torch.float32), side_by_side.to(device, torch.float32), seeds, first)
 
 
-def parameter_counts(units: int, pixels: int = 784, classes: int = 10) -> dict[str, int]:
+def parameter_counts(units: int, pixels: int, classes: int) -> dict[str, int]:
     """Trainable numbers of a bias-only and of a fully trained network of the same architecture. Section 3.1."""
     return {"bias": units, "full": units * (pixels + 1 + classes) + classes}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # What a network answers, and what its units do
 
 
 def answers(
-    x: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None = None, output_bias: Tensor | float = 0.0, chunk: int = 1000
+    network: Frozen, bias: Tensor, x: Tensor, mask: Tensor | None = None, output_bias: Tensor | float = 0.0, chunk: int = 1000
 ) -> Tensor:
-    """Outputs (members, images, classes) for images x; `bias` and `mask` are (members, units)."""
-    parts = [
-        (_hidden(part, network, bias, mask) @ network.a.view(len(network.a), network.members, -1).permute(1, 2, 0)) + output_bias
-        for part in x.flatten(1).split(chunk)
-    ]
+    """Outputs (seeds, items, classes) for images x (items, pixels); `bias` and `mask` are (seeds, units)."""
+    parts = [_outputs(network, h, output_bias) for h in _hidden("answers", network, bias, x, mask, chunk)]
     return torch.cat(parts, 1)
 
 
-def accuracy(x: Tensor, y: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None = None, output_bias=0.0) -> Tensor:
-    """Share of images whose largest output is the right one, (members,)."""
-    return (answers(x, network, bias, mask, output_bias).argmax(-1) == y).double().mean(-1)
+def accuracy(
+    network: Frozen, bias: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None, output_bias: Tensor | float = 0.0
+) -> Tensor:
+    """Share of images whose largest output is the right one, (seeds,); y (items,) are labels from 0 to classes - 1."""
+    y = labels("accuracy", network, y, x)
+    return (answers(network, bias, x, mask, output_bias).argmax(-1) == y).double().mean(-1)
 
 
-def unit_variance(x: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Variance of each hidden unit over the images, (members, units): the task variance of Appendix F, and Appendix G's."""
-    nothing = torch.zeros(len(x), dtype=torch.long, device=x.device)
-    return examine(x, nothing, network, bias, mask)[1]
+def mean_loss(
+    network: Frozen,
+    bias: Tensor,
+    x: Tensor,
+    y: Tensor,
+    mask: Tensor | None = None,
+    output_bias: Tensor | float = 0.0,
+    loss: str = "cross-entropy",
+) -> Tensor:
+    """The loss that training lowers, on any images, (seeds,): mean over items of the cross-entropy with labels y (items,),
+    or of half the squared error with targets y (items, classes)."""
+    y = targets("mean_loss", network, y, loss, x)
+    return losses(answers(network, bias, x, mask, output_bias), y, loss)
+
+
+def unit_variance(network: Frozen, bias: Tensor, x: Tensor, mask: Tensor | None = None, chunk: int = 1000) -> Tensor:
+    """Variance of each hidden unit over the images, (seeds, units): the task variance of Appendix F, and Appendix G's."""
+    return _variance(_hidden("unit_variance", network, bias, x, mask, chunk), len(x), lambda h: None)
 
 
 def examine(
-    x: Tensor, y: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None = None, chunk: int = 1000
+    network: Frozen,
+    bias: Tensor,
+    x: Tensor,
+    y: Tensor,
+    mask: Tensor | None = None,
+    output_bias: Tensor | float = 0.0,
+    chunk: int = 1000,
 ) -> tuple[Tensor, Tensor]:
-    """`accuracy` (members,) and `unit_variance` (members, units) in one pass over the images."""
-    a = network.a.view(len(network.a), network.members, -1).permute(1, 2, 0)
-    right, total, square = 0, 0, 0
-    for part, label in zip(x.flatten(1).split(chunk), y.split(chunk), strict=True):
-        h = _hidden(part, network, bias, mask)  # (members, images, units)
-        right = right + ((h @ a).argmax(-1) == label).double().sum(-1)
+    """`accuracy` (seeds,) and `unit_variance` (seeds, units) in one pass over the images."""
+    parts, right = iter(labels("examine", network, y, x).split(chunk)), []
+
+    def compare(h: Tensor) -> None:
+        right.append((_outputs(network, h, output_bias).argmax(-1) == next(parts)).double().sum(-1))
+
+    variance = _variance(_hidden("examine", network, bias, x, mask, chunk), len(x), compare)
+    return torch.stack(right).sum(0) / len(x), variance
+
+
+def losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
+    """Mean over items of the loss, (seeds,), of outputs (seeds, items, classes); `y` as in `targets`."""
+    if loss == "squared":
+        return (outputs - y).square().sum(-1).mean(-1) / 2
+    return -outputs.log_softmax(-1).gather(-1, y.expand(len(outputs), -1)[..., None]).mean((1, 2))
+
+
+# At the door
+
+
+def rows(caller: str, network: Frozen, x: Tensor, **per_unit: Tensor | None) -> Tensor:
+    """x as (items, pixels), or one sentence about what does not fit the network; `per_unit` are (seeds, units)."""
+    x = torch.as_tensor(x)
+    x = x.flatten(1) if x.dim() > 2 else x
+    check(caller, {"the network": network.w, "x": x}, {"the network": ["units", "pixels"], "x": ["items", "pixels"]})
+    for name, values in per_unit.items():
+        if values is not None and tuple(values.shape) != (network.seeds, network.units):
+            fit = f"(seeds, units), here {(network.seeds, network.units)}"
+            raise ValueError(f"{caller}: {name} has shape {tuple(values.shape)}, it must be {fit}")
+    return x
+
+
+def labels(caller: str, network: Frozen, y: Tensor, x: Tensor | None = None) -> Tensor:
+    """y (items,) as labels from 0 to classes - 1, one for each image, or one sentence about what they are instead."""
+    y, last = torch.as_tensor(y), network.classes - 1
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        kind = str(y.dtype).removeprefix("torch.")
+        raise ValueError(f'{caller}: y must be labels, whole numbers from 0 to {last}, not {kind} (loss="squared" takes numbers)')
+    if y.dim() != 1 or (x is not None and len(y) != len(x)):
+        items = "" if x is None else f" for {len(x)} items"
+        raise ValueError(f"{caller}: y has shape {tuple(y.shape)}{items}; labels are (items,), one whole number each")
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) <= last:
+        raise ValueError(f"{caller}: labels y run from {int(y.min())} to {int(y.max())}, the network has classes 0 to {last}")
+    return y.long()
+
+
+def targets(caller: str, network: Frozen, y: Tensor, loss: str, x: Tensor | None = None) -> Tensor:
+    """y as the loss needs it: `labels` for the cross-entropy, numbers (items, classes) for the squared error."""
+    if loss not in LOSSES:
+        raise ValueError(f"{caller}: loss is one of {', '.join(LOSSES)}, not {loss!r}")
+    if loss == "cross-entropy":
+        return labels(caller, network, y, x)
+    y = torch.as_tensor(y)
+    if not y.is_floating_point() or y.dim() != 2:
+        raise ValueError(f"{caller}: for squared errors y is (items, {network.classes}) floating-point, not {_describe(y)}")
+    known = {"the network": network.a.T, "y": y} | ({} if x is None else {"x": x[:, :0] if x.dim() == 2 else x.flatten(1)[:, :0]})
+    check(caller, known, {"the network": ["units", "classes"], "y": ["items", "classes"], "x": ["items", "pixels"]})
+    return y
+
+
+def _describe(y: Tensor) -> str:
+    return f"{tuple(y.shape)} {str(y.dtype).removeprefix('torch.')}"
+
+
+def _hidden(caller: str, network: Frozen, bias: Tensor, x: Tensor, mask: Tensor | None, chunk: int) -> Iterator[Tensor]:
+    """Activity (seeds, items, units) of the hidden units, `chunk` images at a time."""
+    x = rows(caller, network, x, bias=bias, mask=mask)
+    for part in x.split(chunk):
+        h = functional.linear(part, network.w, bias.flatten()).relu_()
+        h = h.view(len(part), network.seeds, -1).transpose(0, 1)
+        yield h if mask is None else h * mask[:, None]
+
+
+def _outputs(network: Frozen, h: Tensor, output_bias: Tensor | float) -> Tensor:
+    return h @ network.a.view(network.classes, network.seeds, -1).permute(1, 2, 0) + output_bias
+
+
+def _variance(activity: Iterator[Tensor], items: int, look) -> Tensor:
+    """Variance over items, from sums of parts; `look` sees every part once."""
+    total, square = 0, 0
+    for h in activity:
+        look(h)
         total, square = total + h.sum(1, dtype=torch.float64), square + h.square().sum(1, dtype=torch.float64)
-    return right / len(x), (square / len(x) - (total / len(x)).square()).clamp(min=0)
-
-
-def _hidden(x: Tensor, network: Frozen, bias: Tensor, mask: Tensor | None) -> Tensor:
-    h = functional.linear(x, network.w, bias.flatten()).relu_()
-    h = h.view(len(x), network.members, -1).transpose(0, 1)  # (members, images, units)
-    return h if mask is None else h * mask[:, None]
+    return (square / items - (total / items).square()).clamp(min=0)

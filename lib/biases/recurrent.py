@@ -1,184 +1,297 @@
-"""Recurrent networks that forecast a signal, trained in all their parameters or in their biases alone.
+"""Recurrent networks, trained in all their parameters or in their biases alone.
 
-    r_t = (1 - leak) r_{t-1} + leak · relu(W r_{t-1} + B x_t + b),        prediction of x_{t+lead} = C r_t
+    r_t = keep · r_{t-1} + beta · phi(W r_{t-1} + B x_t + b),        y_t = C r_t
 
-Ensembles are a leading dimension: W (members, units, units), B and b (members, units), C (members, units). The gradient
-through time is written by hand; learning biases alone never forms a product of units × units.
-Williams et al., Section 3.2 (which leaves the form of the network open; this one is Eq. D.2 with the sign of Euler's method).
+Williams et al., Eq. D.2 with keep = -alpha; Euler's method with a leak has keep = 1 - leak and beta = leak (Section 3.2
+leaves the form of the network open). Time runs along rows: x (windows, steps, inputs), y (windows, steps, outputs).
+Ensembles are a leading dimension. The gradient through time is written by hand; learning biases alone never forms a
+product of units × units. The loss is the mean squared error over windows, steps and outputs.
 """
 
 import math
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from lib.linear import Streams, axes
+from lib.linear.shapes import check
+
+PARAMETERS = ("w", "b_in", "bias", "c")
+WINDOWS = 2**30  # the stream of random numbers that training windows come from; no network's parameters do
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "tanh": torch.tanh, "identity": torch.clone}
+
 
 @dataclass
 class Recurrent:
-    """An ensemble of recurrent networks with one input and one output; see the module's docstring."""
+    """An ensemble of recurrent networks; see the module's docstring.
+
+    w (seeds, units, units), b_in (seeds, units, inputs), bias (seeds, units), c (seeds, outputs, units) and the state r0
+    (seeds, units) before the first step, zero if not given. All without the first axis: a single network. `phi` is one of
+    the ACTIVATIONS or any function that works element by element.
+    """
 
     w: Tensor
     b_in: Tensor
     bias: Tensor
     c: Tensor
-    leak: float
+    r0: Tensor | None = None
+    keep: float = 0.0
+    beta: float = 1.0
+    phi: str | Callable[[Tensor], Tensor] = "relu"
+
+    def __post_init__(self):
+        if isinstance(self.phi, str) and self.phi not in ACTIVATIONS:
+            raise ValueError(f"phi is one of {', '.join(ACTIVATIONS)} or a function, not {self.phi!r}")
+        if self.w.dim() == 2:
+            for name in (*PARAMETERS, "r0"):
+                value = getattr(self, name)
+                setattr(self, name, value if value is None else value[None])
+        self.r0 = torch.zeros_like(self.bias) if self.r0 is None else self.r0
+        layout = {"w": "seeds units units", "b_in": "seeds units inputs", "bias": "seeds units", "c": "seeds outputs units"}
+        layout["r0"] = "seeds units"
+        check("Recurrent", {name: getattr(self, name) for name in layout}, {n: text.split() for n, text in layout.items()})
 
     @property
-    def members(self) -> int:
+    def seeds(self) -> int:
         return len(self.w)
+
+    @property
+    def units(self) -> int:
+        return self.w.shape[1]
 
 
 def recurrent(
     units: int,
     *,
+    inputs: int = 1,
+    outputs: int = 1,
     leak: float = 0.6,
     gain: float = 0.95,
     input_scale: float = 1.0,
     output_scale: float = 0.3,
     bias_scale: float = 1.0,
-    members: int = 1,
+    phi: str | Callable[[Tensor], Tensor] = "relu",
+    seeds: int = 1,
     seed: int = 0,
+    first: int = 0,
+    dtype: torch.dtype = torch.float32,
     device: str | torch.device = "cpu",
 ) -> Recurrent:
     """Uniform random parameters. W has standard deviation gain · sqrt(2/units), at which relu activity keeps its size.
 
-    Member k is drawn from seed + k alone.
+    The networks `first`, …, `first + seeds - 1` of the ensemble `seed`: each is the same in an ensemble of any size.
     """
-
-    def uniform(scale: float, *shape: int) -> Tensor:
-        return (2 * torch.rand(*shape, generator=generator) - 1) * scale
-
-    drawn = []
-    for k in range(members):
-        generator = torch.Generator().manual_seed(seed + k)
-        width = gain * math.sqrt(2 / units) * math.sqrt(3)  # a uniform number in [-w, w] has standard deviation w / sqrt 3
-        shapes = ((width, units, units), (input_scale, units), (bias_scale, units), (output_scale, units))
-        drawn.append([uniform(scale, *shape) for scale, *shape in shapes])
-    return Recurrent(*(torch.stack(part).to(device) for part in zip(*drawn, strict=True)), leak)
+    streams = Streams(seeds, seed, first)
+    width = gain * math.sqrt(2 / units) * math.sqrt(3)  # a uniform number in [-w, w] has standard deviation w / sqrt 3
+    shapes = ((width, units, units), (input_scale, units, inputs), (bias_scale, units), (output_scale, outputs, units))
+    drawn = [streams.uniform(*shape, low=-scale, high=scale).to(device, dtype) for scale, *shape in shapes]
+    return Recurrent(*drawn, keep=1 - leak, beta=leak, phi=phi)
 
 
-def predict(network: Recurrent, x: Tensor) -> Tensor:
-    """Predictions (members, windows, steps) from windows x (windows, steps) of the signal, each from r = 0."""
-    with torch.no_grad():
-        r = network.w.new_zeros(network.members, len(x), network.w.shape[1])
-        w_t, out = network.w.mT.contiguous(), []
-        for t in range(x.shape[1]):
-            r = _next(network, w_t, r, x[:, t])[1]
-            out.append((r @ network.c[..., None])[..., 0])
-    return torch.stack(out, -1)
+def predict(network: Recurrent, x: Tensor, start: Tensor | None = None) -> Tensor:
+    """Outputs (seeds, windows, steps, outputs) for x (windows, steps, inputs), or for one window (steps, inputs).
 
-
-def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int) -> Tensor:
-    """Let the networks live on their own forecasts: after the window x (steps,) of the true signal, `free` more steps.
-
-    The input at time s is the forecast made at s - lead; the result (members, free + lead) continues the signal from the first
-    step after x. (So `lead` forecasts are made from true inputs before the first prediction based on predictions.)
+    Every window begins at the state `start`, (seeds, units) or (seeds, windows, units), the network's r0 if not given.
     """
+    x = _signals("predict", network, x)
+    c = network.c.mT.contiguous()
     with torch.no_grad():
-        r = network.w.new_zeros(network.members, 1, network.w.shape[1])
-        w_t, forecast = network.w.mT.contiguous(), []
-        for t in range(len(x) + free):
-            now = x[t].expand(network.members, 1) if t < len(x) else forecast[t - lead]
-            r = _next(network, w_t, r, now)[1]
-            forecast.append((r @ network.c[..., None])[..., 0])  # (members, 1): the signal at t + lead
-    return torch.cat(forecast[len(x) - lead :], 1)
+        return torch.stack([r @ c for _, r in _steps(network, x, start)], 2)
+
+
+def states(network: Recurrent, x: Tensor, start: Tensor | None = None) -> Tensor:
+    """States (seeds, windows, steps, units) after each step, for x and `start` as in `predict`.
+
+    The last one, states(...)[:, :, -1], is the start of a window that goes on where this one ends.
+    """
+    x = _signals("states", network, x)
+    with torch.no_grad():
+        return torch.stack([r for _, r in _steps(network, x, start)], 2)
+
+
+def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int, start: Tensor | None = None) -> Tensor:
+    """Let the networks live on their own forecasts: after the window x (steps, inputs) of the true signal, `free` more steps.
+
+    For networks whose outputs forecast their inputs. The input at time s is the forecast made at s - lead; the result
+    (seeds, free + lead, inputs) continues the signal from the first step after x. (So `lead` forecasts are made from true
+    inputs before the first prediction based on predictions.)
+    """
+    x = _signals("closed_loop", network, x)
+    if network.c.shape[1] != x.shape[-1] or len(x) != 1 or not 1 <= lead <= x.shape[1]:
+        raise ValueError("a closed loop needs as many outputs as inputs, one window, and one that is at least `lead` steps long")
+    given, c, forecast = x.shape[1], network.c.mT.contiguous(), []
+
+    def heard() -> Iterator[Tensor]:
+        for t in range(given + free):
+            yield x[None, None, :, t] if t < given else forecast[t - lead][None]
+
+    with torch.no_grad():
+        for _, r in _steps(network, x, start, heard()):
+            forecast.append(r @ c)  # (seeds, 1, outputs): the signal at t + lead
+    return torch.cat(forecast[given - lead :], 1)
 
 
 def train(
     network: Recurrent,
-    signal: Tensor,
+    x: Tensor,
+    y: Tensor,
     *,
-    lead: int,
-    learn: str = "bias",
+    learn: str | Sequence[str] = "bias",
     steps: int = 600,
     batch: int = 16,
     window: int = 120,
     skip: int = 0,
+    start: Tensor | None = None,
     rate: float = 0.05,
     clip: float = 1.0,
+    epsilon: float = 1e-8,
     seed: int = 0,
     label: str = "",
 ) -> tuple[Recurrent, Tensor]:
-    """Train on random windows of `signal` to forecast it `lead` steps ahead; returns the networks and losses (steps, members).
+    """Train on random windows of x (steps, inputs) to answer y (steps, outputs); returns networks and losses (steps, seeds).
 
-    `learn` is "bias" or "all". Adam with a rate that falls along half a cosine; each member's gradient is clipped to norm
-    `clip`. The loss is the mean squared error after the first `skip` steps. All members see the same windows.
+    To forecast a signal some steps ahead, x is signal[:-lead] and y is signal[lead:]. `learn` is "bias", "all" (of
+    PARAMETERS), or names, among them "r0", the state before the first step. Adam with a rate that falls along half a cosine;
+    each network's gradient is clipped to norm `clip`. All see the same windows, which start at the state `start`
+    (seeds, units), r0 if not given; their first `skip` steps are not in the loss.
     """
-    if learn not in ("bias", "all"):
-        raise ValueError(f"learn is 'bias' or 'all', not {learn!r}")
-    network = replace(network, **{name: getattr(network, name).clone() for name in ("w", "b_in", "bias", "c")})
-    names = ["bias"] if learn == "bias" else ["w", "b_in", "bias", "c"]
+    names = {"bias": ("bias",), "all": PARAMETERS}.get(learn, learn) if isinstance(learn, str) else tuple(learn)
+    if isinstance(names, str) or not names or not set(names) <= {*PARAMETERS, "r0"}:
+        raise ValueError(f"learn is 'bias', 'all' or some of {', '.join(PARAMETERS)}, r0, not {learn!r}")
+    _checked("train", network, x, y)
+    if not 0 <= skip < window <= len(x):
+        raise ValueError(f"a window of {window} steps must fit into {len(x)}, and skip ({skip}) into the window")
+    network = replace(network, **{name: getattr(network, name).clone() for name in (*PARAMETERS, "r0")})
     values = [getattr(network, name) for name in names]
-    optimiser = torch.optim.Adam(values, lr=rate)
-    generator, losses = torch.Generator().manual_seed(seed), []
-    watched = not (label and sys.stderr.isatty())
+    optimiser = torch.optim.Adam(values, lr=rate, eps=epsilon)
+    order, losses = Streams(1, seed, WINDOWS), []
+    quiet = not (label and sys.stderr.isatty())
     with torch.no_grad():
-        for now in tqdm(range(steps), desc=label, disable=watched, leave=False):
-            starts = torch.randint(len(signal) - window - lead, (batch,), generator=generator)
-            index = (starts[:, None] + torch.arange(window)).to(signal.device)
-            loss, gradients = loss_and_gradients(network, signal[index], signal[index + lead], names, skip)
-            size = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()  # (members,)
+        for now in tqdm(range(steps), desc=label, disable=quiet, leave=False):
+            begin = order.integers(len(x) - window + 1, batch)[0]
+            index = (begin[:, None] + torch.arange(window)).to(x.device)
+            loss, slopes = loss_and_gradients(network, x[index], y[index], names, skip, start)
+            size = torch.stack([g.flatten(1).square().sum(1) for g in slopes.values()]).sum(0).sqrt()  # (seeds,)
             shrink = (clip / size).clamp(max=1.0)
-            for value, g in zip(values, gradients, strict=True):
+            for value, g in zip(values, slopes.values(), strict=True):
                 value.grad = g * shrink.view(-1, *[1] * (g.dim() - 1))
             optimiser.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * now / steps))
             optimiser.step()
             losses.append(loss)
+    for value in values:
+        value.grad = None
     return network, torch.stack(losses)
 
 
 def loss_and_gradients(
-    network: Recurrent, x: Tensor, target: Tensor, names: list[str], skip: int = 0
-) -> tuple[Tensor, list[Tensor]]:
-    """Mean squared error of each member on windows x (windows, steps), and its gradients towards the named parameters."""
-    windows, steps = x.shape
-    keep, leak = 1 - network.leak, network.leak
-    r = network.w.new_zeros(steps + 1, network.members, windows, network.w.shape[1])
-    on = torch.empty(steps, *r.shape[1:], dtype=torch.bool, device=x.device)
-    w_t = network.w.mT.contiguous()
-    for t in range(steps):
-        h, r[t + 1] = _next(network, w_t, r[t], x[:, t])
-        torch.gt(h, 0, out=on[t])
-    error = (r[1:] @ network.c[:, :, None])[..., 0] - target.T[:, None]  # (steps, members, windows)
+    network: Recurrent, x: Tensor, y: Tensor, names: Sequence[str] = PARAMETERS, skip: int = 0, start: Tensor | None = None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Mean squared error (seeds,) on windows x (windows, steps, inputs), and its gradients {name: dL/dparameter}.
+
+    y (windows, steps, outputs) is what is wanted; the first `skip` steps are not counted; `start` as in `predict`.
+    """
+    windows, steps, _ = x.shape
+    keep, beta = network.keep, network.beta
+    h, r = zip(*_steps(network, x, start), strict=True)
+    r = torch.stack([_first(network, windows, start), *r])  # (steps + 1, seeds, windows, units)
+    delta = _slope(network.phi, torch.stack(h)).to(r.dtype).mul_(beta)  # becomes the gradient towards the pre-activations
+    error = r[1:] @ network.c.mT - y.transpose(0, 1)[:, None]  # (steps, seeds, windows, outputs)
     error[:skip] = 0
-    count = windows * (steps - skip)
-    loss = error.square().sum((0, 2)) / count
-    from_output = (2 / count) * error[..., None] * network.c[:, None]  # (steps, members, windows, units)
-    delta = torch.empty_like(from_output)  # towards the pre-activations
-    back = torch.zeros_like(r[0])
-    for t in reversed(range(steps)):
-        back += from_output[t]
-        torch.mul(back, on[t], out=delta[t]).mul_(leak)
-        back = torch.baddbmm(back, delta[t], network.w, beta=keep)
-    flat = delta.transpose(0, 1).flatten(1, 2)  # (members, steps · windows, units)
+    count = windows * (steps - skip) * y.shape[-1]
+    loss = error.square().sum((0, 2, 3)) / count
+    error *= 2 / count
+    from_output, back = error @ network.c, torch.zeros_like(r[0])
+    for here, now in zip(reversed(from_output.unbind()), reversed(delta.unbind()), strict=True):
+        now *= back.add_(here)
+        back = torch.baddbmm(back, now, network.w, beta=keep)
+    flat = delta.transpose(0, 1).flatten(1, 2)  # (seeds, steps · windows, units)
     formulas = {
         "bias": lambda: flat.sum(1),
-        "b_in": lambda: (flat * x.T.reshape(-1, 1)).sum(1),
+        "b_in": lambda: flat.mT @ x.transpose(0, 1).flatten(0, 1),
         "w": lambda: flat.mT @ r[:-1].transpose(0, 1).flatten(1, 2),
-        "c": lambda: (2 / count) * (error[..., None] * r[1:]).sum((0, 2)),
+        "c": lambda: error.transpose(0, 1).flatten(1, 2).mT @ r[1:].transpose(0, 1).flatten(1, 2),
+        "r0": lambda: back.sum(1),
     }
-    return loss, [formulas[name]() for name in names]
+    return loss, {name: formulas[name]() for name in names}
 
 
+@axes(prediction="steps outputs", target="steps outputs")
 def r_squared(prediction: Tensor, target: Tensor, skip: int = 0) -> Tensor:
-    """1 - squared error / variance of the target, over the last dimension from step `skip` on."""
-    prediction, target = prediction[..., skip:], target[..., skip:]
-    spread = (target - target.mean(-1, keepdim=True)).square().sum(-1)
-    return 1 - (prediction - target).square().sum(-1) / spread
+    """1 - squared error / variance of the target, over steps from `skip` on: (..., steps, outputs) twice -> (..., outputs)."""
+    prediction, target = prediction[..., skip:, :], target[..., skip:, :]
+    spread = (target - target.mean(-2, keepdim=True)).square().sum(-2)
+    return 1 - (prediction - target).square().sum(-2) / spread
 
 
 def autocorrelation(signal: Tensor, lags: int) -> Tensor:
-    """Autocorrelation of a signal (steps,) at lags 0 … lags, mean removed, 1 at lag 0."""
-    centred = signal - signal.mean()
-    values = [(centred[: len(centred) - k] * centred[k:]).mean() for k in range(lags + 1)]
+    """Autocorrelation at lags 0 … lags of a signal (steps, ...), mean removed, 1 at lag 0: (lags + 1, ...)."""
+    if not 0 <= lags < len(signal):
+        raise ValueError(f"a signal of {len(signal)} steps has lags from 0 to {len(signal) - 1}, not {lags}")
+    centred = signal - signal.mean(0)
+    values = [(centred[: len(centred) - k] * centred[k:]).mean(0) for k in range(lags + 1)]
     return torch.stack(values) / values[0]
 
 
-def _next(network: Recurrent, w_t: Tensor, r: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Pre-activations and next state (members, windows, units); x is (windows,) or (members, windows)."""
-    x = x if x.dim() == 2 else x.expand(network.members, -1)
-    h = torch.baddbmm(network.bias[:, None] + x[..., None] * network.b_in[:, None], r, w_t)
-    return h, torch.lerp(r, h.relu(), network.leak)
+def half_width(correlation: Tensor, level: float = 0.5) -> int:
+    """The first lag at which an autocorrelation (lags,) is below `level`: how far ahead the paper's networks forecast."""
+    below = (correlation < level).nonzero()
+    if not len(below):
+        raise ValueError(f"the autocorrelation stays above {level} at all {len(correlation)} lags: take more of them")
+    return int(below[0])
+
+
+def _steps(
+    network: Recurrent, x: Tensor, start: Tensor | None, heard: Iterator[Tensor] | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pre-activations and state (seeds, windows, units) of each step; `heard` yields blocks of inputs if they are not x's."""
+    r, phi = _first(network, len(x), start), ACTIVATIONS.get(network.phi, network.phi)
+    w, b_in, bias, beta = network.w.mT.contiguous(), network.b_in.mT.contiguous(), network.bias[:, None], network.beta
+    inputs = heard if heard is not None else _in_blocks(x)
+    for block in inputs:  # the drive of many steps at once: (steps, 1 or seeds, windows, inputs)
+        for drive in ((block * b_in if b_in.shape[1] == 1 else block @ b_in) + bias).unbind():
+            h = torch.baddbmm(drive, r, w)
+            leaky = network.keep == 1 - beta
+            r = torch.lerp(r, phi(h), beta) if leaky else torch.add(network.keep * r, phi(h), alpha=beta)
+            yield h, r
+
+
+def _in_blocks(x: Tensor) -> Iterator[Tensor]:
+    """x (windows, steps, inputs) as blocks (some steps, 1, windows, inputs)."""
+    return (block[:, None] for block in x.transpose(0, 1).split(100))
+
+
+def _first(network: Recurrent, windows: int, start: Tensor | None) -> Tensor:
+    """The state (seeds, windows, units) before the first step."""
+    r = network.r0 if start is None else start
+    return (r[:, None] if r.dim() == 2 else r).expand(network.seeds, windows, network.units)
+
+
+def _slope(phi: str | Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
+    """phi'(h); of an unknown function by automatic differentiation."""
+    if phi == "relu":
+        return h > 0
+    if phi == "tanh":
+        return 1 - torch.tanh(h).square()
+    if phi == "identity":
+        return torch.ones_like(h)
+    with torch.enable_grad():
+        h = h.detach().requires_grad_()
+        return torch.autograd.grad(phi(h).sum(), h)[0]
+
+
+def _signals(caller: str, network: Recurrent, x: Tensor) -> Tensor:
+    """x as (windows, steps, inputs), or one sentence about what does not fit the network."""
+    x = torch.as_tensor(x)
+    x = x[None] if x.dim() == 2 else x
+    layout = {"the network": ["units", "inputs"], "x": ["windows", "steps", "inputs"]}
+    check(caller, {"the network": network.b_in, "x": x}, layout)
+    return x
+
+
+def _checked(caller: str, network: Recurrent, x: Tensor, y: Tensor) -> None:
+    layout = {"b_in": ["units", "inputs"], "c.T": ["units", "outputs"], "x": ["steps", "inputs"], "y": ["steps", "outputs"]}
+    check(caller, {"b_in": network.b_in, "c.T": network.c.mT, "x": x, "y": y}, layout)

@@ -1,6 +1,6 @@
 """Which hidden units work for which task: task variances, their clusters, and how many clusters there are.
 
-A unit's task variance is the variance of its activity over a task's test images (`bias_only.unit_variance`); one vector per
+A unit's task variance is the variance of its activity over a task's test images (`biases.unit_variance`); one vector per
 unit with one entry per task. Williams et al., Fig. 1C and Appendices F and H, choose the number of clusters "by
 cross-validation" without saying how, so three rules are here.
 """

@@ -1,21 +1,42 @@
 """Why biases are enough: the constructions behind the universality theorems, and their constants, made executable.
 
-Networks are y(x) = A phi(B x + b) with B (units, inputs), b (units,), A (outputs, units) and x (points, inputs).
-The proof of Williams et al. has three steps: (1) any network can be traded for a wider one with small parameters, (2) a very
-wide random network contains, by chance, units near any that one may wish for, (3) a very negative bias silences the rest.
-Each step is here in two forms where they differ: as printed in the paper, and as it must read.
+Networks are y(x) = A phi(B x + b): `Units` B (units, inputs), b (units,), A (outputs, units), and points x (points, inputs);
+recurrent ones are `recurrent.Recurrent`. The proof of Williams et al. has three steps: (1) any network can be traded for a
+wider one with small parameters, (2) a very wide random network contains, by chance, units near any that one may wish for,
+(3) a very negative bias silences the rest. Where print and algebra differ, a step is here in both forms.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from scipy import stats
 from torch import Tensor
 
+from lib.biases.recurrent import Recurrent
+from lib.linear import Streams
+from lib.linear.shapes import check
 
-def network(x: Tensor, b_in: Tensor, bias: Tensor, a: Tensor, phi=torch.relu) -> Tensor:
-    """Outputs (points, outputs) for x (points, inputs). Eq. D.1."""
-    return phi(x @ b_in.mT + bias) @ a.mT
+RARE = 1e-9  # below this probability, laws of whole numbers are taken in their continuous limit
+TUNINGS = ("nothing", "bias", "kink")
+
+
+class Units(NamedTuple):
+    """Input weights (..., units, inputs), biases (..., units) and output weights (..., outputs, units) of hidden units."""
+
+    b_in: Tensor
+    bias: Tensor
+    a: Tensor
+
+
+def network(units: Units, x: Tensor, phi: Callable[[Tensor], Tensor] = torch.relu) -> Tensor:
+    """Outputs (..., points, outputs) for x (points, inputs). Eq. D.1."""
+    units = Units(*units)
+    layout = {"b_in": "units inputs", "bias": "units", "a": "outputs units", "x": "points inputs"}
+    check("network", units._asdict() | {"x": x}, {name: text.split() for name, text in layout.items()})
+    return phi(x @ units.b_in.mT + units.bias[..., None, :]) @ units.a.mT
 
 
 def heaviside(x: Tensor) -> Tensor:
@@ -23,58 +44,67 @@ def heaviside(x: Tensor) -> Tensor:
     return (x > 0).to(x.dtype)
 
 
-def rnn(x: Tensor, w: Tensor, b_in: Tensor, bias: Tensor, c: Tensor, r0: Tensor, keep: float = 0.0, beta: float = 1.0) -> Tensor:
-    """Outputs (steps, outputs) of r ← keep · r + beta · relu(W r + B x + b), for x (steps, inputs). Eq. D.2, keep = -alpha."""
-    r, out = r0, []
-    for now in x:
-        r = keep * r + beta * torch.relu(w @ r + b_in @ now + bias)
-        out.append(c @ r)
-    return torch.stack(out)
-
-
 # --- Step 1: small parameters ----------------------------------------------------------------------------------------
 
 
-def bounded(b_in: Tensor, bias: Tensor, a: Tensor, alpha: int, copies: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def bounded(units: Units, alpha: int, copies: int | None = None) -> Units:
     """A network with all parameters divided by `alpha`, and each unit repeated `copies` times (alpha² if not given).
 
     For the ReLU it computes the same function. Proposition 1, Eqs A.1 and A.2. For the Heaviside function alpha copies are
     right, not alpha²: it does not see the size of its argument.
     """
     copies = alpha**2 if copies is None else copies
-    return (b_in / alpha).repeat(copies, 1), (bias / alpha).repeat(copies), (a / alpha).repeat(1, copies)
+    b_in, bias, a = units
+    return Units((b_in / alpha).repeat(copies, 1), (bias / alpha).repeat(copies), (a / alpha).repeat(1, copies))
 
 
-def bounded_recurrent(w: Tensor, b_in: Tensor, bias: Tensor, c: Tensor, r0: Tensor, alpha: int, recurrent_power: int = 2):
-    """The same for a recurrent network: (w, b_in, bias, c, r0) with alpha² copies of each unit.
+def bounded_recurrent(network: Recurrent, alpha: int, recurrent_power: int = 2) -> Recurrent:
+    """The same for recurrent networks, with alpha² copies of each unit.
 
     Every copy hears all alpha² copies of every other, each at 1/alpha of its size: recurrent weights must be divided by
     alpha² (`recurrent_power` 2). Dividing all parameters by alpha, as the proof of Lemma 2 needs it from Eq. A.2, is power 1.
     """
     copies = alpha**2
-    wide = (w / alpha**recurrent_power).repeat(copies, copies)
-    return wide, *bounded(b_in, bias, c, alpha), (r0 / alpha).repeat(copies)
+    small = {name: getattr(network, name) / alpha for name in ("b_in", "bias", "c", "r0")}
+    times = {"b_in": (1, copies, 1), "bias": (1, copies), "c": (1, 1, copies), "r0": (1, copies)}
+    wide = (network.w / alpha**recurrent_power).repeat(1, copies, copies)
+    return replace(network, w=wide, **{name: value.repeat(*times[name]) for name, value in small.items()})
 
 
 # --- Step 2: a lucky unit --------------------------------------------------------------------------------------------
 
 
+def log_luck(parameters: int, near: float, gamma: float) -> float:
+    """Logarithm of the probability that `parameters` uniform numbers in ±(gamma + 1) are all within `near` of given ones
+    below gamma. With the pixels of an image for parameters the probability itself is below the smallest float."""
+    if not 0 < near <= 1 or gamma <= 0 or parameters < 1:
+        raise ValueError(f"near must be in (0, 1] and gamma and parameters positive, got {near}, {gamma} and {parameters}")
+    return parameters * math.log(near / (gamma + 1))
+
+
 def luck(parameters: int, near: float, gamma: float) -> float:
-    """Probability that `parameters` uniform numbers in ±(gamma + 1) are all within `near` of given ones below gamma."""
-    return (near / (gamma + 1)) ** parameters
+    """That probability, (near / (gamma + 1))^parameters."""
+    return math.exp(log_luck(parameters, near, gamma))
+
+
+def log10_block_width(n: int, parameters: int, near: float, gamma: float, delta: float) -> float:
+    """Decadic logarithm of `block_width`, also where that is beyond all floats."""
+    log_p = log_luck(parameters, near, gamma)
+    log_miss = math.log(-math.log1p(-math.exp(log_p))) if log_p > math.log(RARE) else log_p
+    return math.log10(-n * math.log(delta)) - log_miss / math.log(10)
 
 
 def block_width(n: int, parameters: int, near: float, gamma: float, delta: float) -> float:
-    """The width that Lemma 3 asks for, so that n given units are found with probability 1 - delta.
+    """The width that Lemma 3 asks for, so that n given units are found with probability 1 - delta; inf beyond all floats.
 
     `parameters` counts those of all n units (the paper's pi). Only whole blocks of n consecutive units are tried.
     """
-    return n * math.log(delta) / math.log1p(-luck(parameters, near, gamma))
+    return _power_of_ten(log10_block_width(n, parameters, near, gamma, delta))
 
 
 def block_probability(width: int, n: int, parameters: int, near: float, gamma: float) -> float:
     """Probability that one of the blocks of n consecutive units is near the wanted ones. Eq. E.2, for any width."""
-    return 1 - (1 - luck(parameters, near, gamma)) ** (width // n)
+    return -math.expm1((width // n) * math.log1p(-luck(parameters, near, gamma)))
 
 
 def mask_probability(width: int, n: int, per_unit: int, near: float, gamma: float) -> float:
@@ -87,20 +117,41 @@ def mask_probability(width: int, n: int, per_unit: int, near: float, gamma: floa
     return float(stats.binom.sf(n - 1, width, luck(per_unit, near, gamma)))
 
 
-def mask_width(n: int, per_unit: int, near: float, gamma: float, delta: float) -> int:
-    """The least width at which some mask works with probability 1 - delta. Grows like n / p: linearly in n."""
-    return n + int(stats.nbinom.ppf(1 - delta, n, luck(per_unit, near, gamma)))
+def log10_mask_width(n: int, per_unit: int, near: float, gamma: float, delta: float) -> float:
+    """Decadic logarithm of `mask_width`, also where that is beyond all floats.
+
+    When luck p is rare, the negative binomial law of the width is a gamma law, stretched by 1/p.
+    """
+    log_p = log_luck(per_unit, near, gamma)
+    if log_p > math.log(RARE):
+        return math.log10(mask_width(n, per_unit, near, gamma, delta))
+    return math.log10(stats.gamma.ppf(1 - delta, n)) - log_p / math.log(10)
+
+
+def mask_width(n: int, per_unit: int, near: float, gamma: float, delta: float) -> int | float:
+    """The least width at which some mask works with probability 1 - delta. Grows like n / p: linearly in n.
+
+    A whole number; rounded to a float where luck is rarer than RARE, and inf beyond all floats.
+    """
+    p = luck(per_unit, near, gamma)
+    if p > RARE:
+        return n + int(stats.nbinom.ppf(1 - delta, n, p))
+    return _power_of_ten(log10_mask_width(n, per_unit, near, gamma, delta))
+
+
+def _power_of_ten(logarithm: float) -> float:
+    return 10**logarithm if logarithm < 308 else math.inf
 
 
 def simulate_feedforward(
     width: int, wanted: Tensor, near: float, gamma: float, trials: int, seed: int = 0, chunk: int = 500
 ) -> tuple[float, float]:
     """Draw random networks and look for units near `wanted` (n, per_unit): shares in which (a block, any mask) works."""
-    generator = torch.Generator().manual_seed(seed)
+    streams, reach = Streams(1, seed), gamma + 1
     n, blocks, masks = len(wanted), 0, 0
     for start in range(0, trials, chunk):
         count = min(chunk, trials - start)
-        drawn = (2 * torch.rand(count, width, wanted.shape[1], generator=generator, dtype=torch.float64) - 1) * (gamma + 1)
+        drawn = streams.uniform(count, width, wanted.shape[1], low=-reach, high=reach)[0]
         close = ((drawn[:, :, None] - wanted).abs() < near).all(-1)  # (trials, width, n)
         whole = close[:, : width // n * n].view(count, -1, n, n)
         blocks += int(whole.diagonal(dim1=-2, dim2=-1).all(-1).any(-1).sum())
@@ -116,11 +167,10 @@ def simulate_recurrent_blocks(
     blocks: int, wanted_w: Tensor, wanted_rest: Tensor, near: float, gamma: float, trials: int, seed: int = 0
 ) -> float:
     """Share of random recurrent networks in which a block of n units is near W (n, n) and the other parameters (n, k)."""
-    generator = torch.Generator().manual_seed(seed)
-    n, k = wanted_rest.shape
+    streams, reach = Streams(1, seed), gamma + 1
 
     def near_enough(wanted: Tensor) -> Tensor:
-        drawn = (2 * torch.rand(trials, blocks, *wanted.shape, generator=generator, dtype=torch.float64) - 1) * (gamma + 1)
+        drawn = streams.uniform(trials, blocks, *wanted.shape, low=-reach, high=reach)[0]
         return ((drawn - wanted).abs() < near).flatten(2).all(-1)
 
     return float((near_enough(wanted_w) & near_enough(wanted_rest)).any(-1).double().mean())
@@ -129,63 +179,66 @@ def simulate_recurrent_blocks(
 def sweet_spot(per_unit: int) -> float:
     """The range gamma at which the least random units are needed, 2 / (per_unit - 2): a closed form for the paper's remark.
 
-    Parameters of size M cost (M/gamma)² copies (step 1), and each copy ((gamma + 1)/near)^per_unit draws (step 2).
+    Parameters of size M cost (M/gamma)² copies (step 1), and each copy ((gamma + 1)/near)^per_unit draws (step 2). With one
+    or two parameters per unit that falls without end: infinite, the larger the range the better.
     """
-    return 2 / (per_unit - 2)
-
-
-def draws(gamma: Tensor, per_unit: int, size: float, near: float, n: int = 1) -> Tensor:
-    """Expected number of random units until n units with parameters of size `size` are found in their bounded form."""
-    return n * (size / gamma) ** 2 * ((gamma + 1) / near) ** per_unit
+    if per_unit < 1:
+        raise ValueError(f"a unit has at least one parameter, got {per_unit}")
+    return 2 / (per_unit - 2) if per_unit > 2 else math.inf
 
 
 # --- Step 3: silence -------------------------------------------------------------------------------------------------
 
 
-def silencing_bias(gamma: float, x: Tensor) -> float:
-    """A bias that silences any unit with input weights in ±(gamma + 1), for all the points x (points, inputs)."""
-    return -(gamma + 1) * float(x.abs().sum(1).max())
+def silencing_bias(size: float, x: Tensor) -> float:
+    """A bias that silences any unit with input weights in ±size, for all the points x (points, inputs)."""
+    return -size * float(x.abs().sum(1).max())
 
 
 # --- All three: a function out of random units -----------------------------------------------------------------------
 
 
-def hat() -> tuple[Tensor, Tensor, Tensor]:
-    """A function of four ReLUs on [-1, 1]: up, down and level again; (b_in (4, 1), bias (4,), a (1, 4)), all in [-1, 1]."""
+def hat() -> Units:
+    """A function of four ReLUs on [-1, 1]: up, down and level again; parameters in [-1, 1], one input, one output."""
     b_in = torch.ones(4, 1, dtype=torch.float64)
     kinks = torch.tensor([-0.6, -0.2, 0.2, 0.6], dtype=torch.float64)
     slopes = torch.tensor([[0.9, -0.9, -0.9, 0.9]], dtype=torch.float64)
-    return 0.9 * b_in, -0.9 * kinks, slopes
+    return Units(0.9 * b_in, -0.9 * kinks, slopes)
 
 
-def from_random_units(
-    wanted: tuple[Tensor, Tensor, Tensor], width: int, gamma: float, tune: str, seed: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The network that a mask and biases make of `width` random units: each wanted unit is replaced by the nearest random one.
+def from_random_units(wanted: Units, width: int, gamma: float, tune: str, seeds: int = 1, seed: int = 0) -> Units:
+    """What a mask and biases make of `width` random units: each wanted unit is replaced by the nearest random one.
 
+    For units with one input and one output; returns `Units` with a leading axis of `seeds`, one for each random network.
     tune "nothing": biases stay random and must be near as well (the proof of Theorem 3); "bias": biases are set to the wanted
     ones and only weights must be near (the main text); "kink": the bias puts the unit's kink where it is wanted, so that only
-    the sign of the input weight and the slope a · b_in matter (one input, one output; ours).
+    the sign of the input weight and the slope a · b_in matter (ours).
     """
-    generator = torch.Generator().manual_seed(seed)
+    if tune not in TUNINGS:
+        raise ValueError(f"tune is one of {', '.join(TUNINGS)}, not {tune!r}")
+    if width < len(wanted.bias) or wanted.b_in.shape[1] != 1 or len(wanted.a) != 1:
+        raise ValueError("units must have one input and one output, and there must be at least as many random ones as wanted")
+    made = [_nearest(wanted, Streams(1, seed, k).uniform(width, 3, low=-1, high=1)[0] * (gamma + 1), tune) for k in range(seeds)]
+    return Units(*(torch.stack(part) for part in zip(*made, strict=True)))
+
+
+def _nearest(wanted: Units, drawn: Tensor, tune: str) -> Units:
+    """`wanted` with the nearest of the random units `drawn` (width, 3: input weight, bias, output weight) in their place."""
     b_in, bias, a = wanted
-    drawn = (2 * torch.rand(width, 3, generator=generator, dtype=torch.float64) - 1) * (gamma + 1)
     new_in, new_bias, new_a = drawn.T
     target = torch.stack([b_in[:, 0], bias, a[0]], 1)  # (n, 3)
     if tune == "kink":
         apart = (new_a * new_in - (a[0] * b_in[:, 0])[:, None]).abs()
         apart[torch.sign(new_in) != torch.sign(b_in)] = math.inf
-    elif tune in ("bias", "nothing"):
+    else:
         used = [0, 2] if tune == "bias" else [0, 1, 2]
         apart = (drawn[:, used] - target[:, None, used]).abs().amax(-1)  # (n, width)
-    else:
-        raise ValueError(f"tune is 'nothing', 'bias' or 'kink', not {tune!r}")
     chosen: list[int] = []
     for i in range(len(target)):
         apart[i, chosen] = math.inf  # a unit can stand for one wanted unit only
         chosen.append(int(apart[i].argmin()))
     tuned = {"nothing": new_bias[chosen], "bias": bias, "kink": bias * new_in[chosen] / b_in[:, 0]}[tune]
-    return new_in[chosen, None], tuned, new_a[None, chosen]
+    return Units(new_in[chosen, None], tuned, new_a[None, chosen])
 
 
 # --- The constants of the appendix -----------------------------------------------------------------------------------

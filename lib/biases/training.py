@@ -1,8 +1,17 @@
-"""Learning biases, masks or everything: Adam on cached pre-activations (Williams et al., Section 3 and Appendix G)."""
+"""Learning biases, masks or everything: Adam on cached pre-activations (Williams et al., Section 3 and Appendix G).
+
+Frozen input weights have a gift: W x never changes. `PreActivations` computes it once for all images, keeps it in 16 bits,
+and spills it to disk when it outgrows a stated limit. What is left of a training step is elementwise work and a product
+with a few columns (one per class), done by two fused kernels in `biases.kernels` that read each cached number once.
+
+The loss is the cross-entropy with labels y (items,), or half the squared error with targets y (items, classes); both are
+means over items. All networks of an ensemble see the same batches.
+"""
 
 import math
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,21 +21,24 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from lib.biases import kernels
-from lib.biases.networks import CLASSES, Frozen
+from lib.biases.networks import Frozen, losses, mean_loss, rows, targets
+from lib.linear import Streams
+
+ORDER, STARTS = 2**30, 2**29  # streams of random numbers that no network's weights come from: order of batches, first masks
 
 
 class PreActivations:
-    """W x of every image, computed once: `values` (images, members · units) times `scale` (images,).
+    """W x of every image, computed once: `values` (items, seeds · units) times `scale` (items,).
 
     "int16" (default) stores each image's pre-activations in 16-bit fixed point of the image's own range: the memory of half
     precision, with an error of at most 1/65534 of the largest pre-activation everywhere. "float32" stores them exactly.
     Above `limit` bytes they go to a temporary file that is mapped into memory and disappears with this object.
     """
 
-    def __init__(self, x: Tensor, network: Frozen, dtype: str = "int16", limit: float = 6e9, chunk: int = 1000):
+    def __init__(self, network: Frozen, x: Tensor, dtype: str = "int16", limit: float = 6e9, chunk: int = 1000):
         if dtype not in ("int16", "float32"):
             raise ValueError(f"dtype is 'int16' or 'float32', not {dtype!r}")
-        x = x.flatten(1)
+        x, self.network = rows("PreActivations", network, x), network
         shape, kind = (len(x), len(network.w)), np.dtype(dtype)
         self.bytes = math.prod(shape) * kind.itemsize
         self.spilled = self.bytes > limit and x.device.type == "cpu"
@@ -53,171 +65,259 @@ class PreActivations:
 
 @dataclass
 class Learned:
-    """What an ensemble has learned: `bias` and `mask` are (members, units), `loss` (epochs, members) on the training batches.
+    """What an ensemble has learned: `bias` and `mask` are (seeds, units), `loss` (epochs, seeds) on the training batches.
 
-    `soft` is the mask of the last training step, before it was cut at one half.
+    `soft` is the mask before it was cut at one half. `validation` (epochs, seeds) is the loss on the validation set, if any.
+    `network` and `output_bias` (classes,) are the frozen weights and zero, except after full training.
     """
 
+    network: Frozen
     bias: Tensor
     mask: Tensor
     soft: Tensor
     loss: Tensor
+    validation: Tensor | None
+    output_bias: Tensor
 
 
 def train_biases(
-    cache: PreActivations,
-    y: Tensor,
     network: Frozen,
+    data: Tensor | PreActivations,
+    y: Tensor,
     *,
     epochs: int = 20,
     batch: int = 200,
     rate: float = 0.02,
+    loss: str = "cross-entropy",
+    validation: tuple[Tensor, Tensor] | None = None,
+    keep: str = "last",
     start: Tensor | None = None,
     seed: int = 0,
     constant_rate: bool = False,
+    epsilon: float = 1e-8,
     kernel: str = "fused",
     label: str = "",
 ) -> Learned:
-    """Learn the hidden biases by Adam on the cross-entropy; the rate falls to zero along half a cosine.
+    """Learn the hidden biases by Adam on the loss; the rate falls to zero along half a cosine.
 
-    `start` (members, units) are the initial biases, zero if not given. All members see the same batches. The gradient is
-    ∂L/∂b = Σ_images 1[W x + b > 0] · Aᵀ(softmax(y) - onehot): no automatic differentiation.
+    `data` are images x (items, pixels), or their `PreActivations` where these serve several times. `start` (seeds, units)
+    are the initial biases, zero if not given. `validation` is a pair (x, y) on which the loss is taken after each epoch;
+    with keep="best" each network returns from the epoch at which it was least. `epsilon` is Adam's. The gradient is
+    ∂L/∂b = Σ_items 1[W x + b > 0] · Aᵀ(softmax(y) - onehot): no automatic differentiation.
     """
+    cache, step = _prepare("train_biases", network, data, y, loss, kernel, start=start)
     bias = torch.zeros(network.a.shape[1]) if start is None else start.flatten().clone()
     bias = bias.to(network.a.device)
-    step = _step(cache, y, network, kernel)
 
-    def gradient(values: Tensor, chosen: Tensor, progress: float) -> tuple[Tensor, Tensor]:
-        return step(chosen, values, network.a, False)
+    def gradient(chosen: Tensor, progress: float) -> Tensor:
+        now, bias.grad = step(chosen, bias, network.a, False)
+        return now
 
-    losses = _adam(bias, gradient, len(cache), epochs, batch, rate, seed, constant_rate, label)
-    bias = bias.view(network.members, -1)
+    def validate() -> Tensor:
+        return mean_loss(network, bias.view(network.seeds, -1), *validation, loss=loss)
+
+    curves = _adam(
+        [bias], gradient, len(cache), network.seeds, validate if validation else None, keep,
+        epochs=epochs, batch=batch, rate=rate, epsilon=epsilon, seed=seed, constant_rate=constant_rate, label=label,
+    )  # fmt: skip
+    bias = bias.view(network.seeds, -1)
     one = torch.ones_like(bias)
-    return Learned(bias, one, one, losses)
+    return Learned(network, bias, one, one, *curves, network.a.new_zeros(network.classes))
 
 
 def train_masks(
-    cache: PreActivations,
-    y: Tensor,
     network: Frozen,
+    data: Tensor | PreActivations,
+    y: Tensor,
     *,
     epochs: int = 20,
     batch: int = 200,
     rate: float = 0.03,
     slopes: tuple[float, float] = (1.0, 30.0),
+    loss: str = "cross-entropy",
+    validation: tuple[Tensor, Tensor] | None = None,
+    keep: str = "last",
     start: Tensor | None = None,
     bias: Tensor | None = None,
     seed: int = 0,
     constant_rate: bool = False,
+    epsilon: float = 1e-8,
     kernel: str = "fused",
     label: str = "",
 ) -> Learned:
     """Learn masks: sigmoid(slope · s) while training, with a slope that grows geometrically; s > 0 in the end. Appendix G.
 
-    `start` (members, units) are the initial s, uniform in [-0.1, 0.1] if not given (the paper's choice); `bias` stays fixed
-    (zero if not given).
+    `start` (seeds, units) are the initial s, uniform in [-0.1, 0.1] if not given (the paper's choice); `bias` stays fixed
+    (zero if not given). The validation loss is that of the masks cut at one half. The rest as in `train_biases`.
     """
-    count = network.a.shape[1]
-    if start is None:
-        start = 0.2 * torch.rand(count, generator=torch.Generator().manual_seed(1000 + seed)) - 0.1
-    s = start.flatten().clone().to(network.a.device)
+    cache, step = _prepare("train_masks", network, data, y, loss, kernel, start=start, bias=bias)
+    s = first_masks(network, seed) if start is None else start
+    s = s.flatten().clone().to(network.a.device)
     fixed = torch.zeros_like(s) if bias is None else bias.flatten().to(s)
-    step = _step(cache, y, network, kernel)
 
-    def gradient(values: Tensor, chosen: Tensor, progress: float) -> tuple[Tensor, Tensor]:
+    def gradient(chosen: Tensor, progress: float) -> Tensor:
         slope = slopes[0] * (slopes[1] / slopes[0]) ** progress
-        soft = torch.sigmoid(slope * values)
-        loss, towards_mask = step(chosen, fixed, network.a * soft, True)
+        soft = torch.sigmoid(slope * s)
+        now, towards_mask = step(chosen, fixed, network.a * soft, True)
         # The kernel returns the gradient of a unit's gain times its mask; the mask's own is that divided by `soft`, which
         # cancels against the sigmoid's slope · soft · (1 - soft).
-        return loss, towards_mask * slope * (1 - soft)
+        s.grad = towards_mask * slope * (1 - soft)
+        return now
 
-    losses = _adam(s, gradient, len(cache), epochs, batch, rate, seed, constant_rate, label)
-    s = s.view(network.members, -1)
-    return Learned(fixed.view(network.members, -1), (s > 0).float(), torch.sigmoid(slopes[1] * s), losses)
+    def validate() -> Tensor:
+        hard = (s > 0).float().view(network.seeds, -1)
+        return mean_loss(network, fixed.view(network.seeds, -1), *validation, mask=hard, loss=loss)
+
+    curves = _adam(
+        [s], gradient, len(cache), network.seeds, validate if validation else None, keep,
+        epochs=epochs, batch=batch, rate=rate, epsilon=epsilon, seed=seed, constant_rate=constant_rate, label=label,
+    )  # fmt: skip
+    s = s.view(network.seeds, -1)
+    soft, hard = torch.sigmoid(slopes[1] * s), (s > 0).float()
+    return Learned(network, fixed.view_as(s), hard, soft, *curves, network.a.new_zeros(network.classes))
+
+
+def first_masks(network: Frozen, seed: int = 0) -> Tensor:
+    """The s from which masks start, (seeds, units), uniform in [-0.1, 0.1]. Appendix G."""
+    streams = Streams(network.seeds, seed, STARTS + network.first)
+    return streams.uniform(network.units, low=-0.1, high=0.1).to(network.a)
 
 
 def train_fully(
+    network: Frozen,
     x: Tensor,
     y: Tensor,
-    network: Frozen,
     *,
     epochs: int = 20,
     batch: int = 200,
     rate: float = 0.001,
+    loss: str = "cross-entropy",
+    validation: tuple[Tensor, Tensor] | None = None,
+    keep: str = "last",
     seed: int = 0,
-) -> tuple[Frozen, Tensor, Tensor]:
-    """The comparison: the same architecture from the same start, with every weight and bias trained by Adam.
+    constant_rate: bool = False,
+    epsilon: float = 1e-8,
+    label: str = "",
+) -> Learned:
+    """The comparison: the same architecture from the same start, a single network with all weights and biases trained.
 
-    Takes one member; returns the trained weights, the hidden biases (1, units) and the output biases (classes,).
+    The result holds the trained weights as `network`, and biases (1, units) and (classes,). Options as in `train_biases`.
     """
-    if network.members != 1:
+    if network.seeds != 1:
         raise ValueError("a fully trained network is trained alone: its weights are its own")
-    x = x.flatten(1)
+    x = rows("train_fully", network, x)
+    y = targets("train_fully", network, y, loss, x)
     w, a = network.w.clone().requires_grad_(), network.a.clone().requires_grad_()
     b = torch.zeros(network.units, device=w.device, requires_grad=True)
     c = torch.zeros(len(a), device=w.device, requires_grad=True)
-    optimiser = torch.optim.Adam([w, b, a, c], lr=rate, fused=True)
-    total = epochs * math.ceil(len(x) / batch)
-    generator, now = torch.Generator().manual_seed(seed), 0
-    for _ in range(epochs):
-        for chosen in torch.randperm(len(x), generator=generator).split(batch):
-            chosen = chosen.to(x.device)
-            optimiser.param_groups[0]["lr"] = rate * _cosine(now / total)
-            loss = functional.cross_entropy(functional.linear(functional.linear(x[chosen], w, b).relu_(), a, c), y[chosen])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            now += 1
-    return Frozen(w.detach(), a.detach()), b.detach()[None], c.detach()
+
+    def gradient(chosen: Tensor, progress: float) -> Tensor:
+        with torch.enable_grad():
+            outputs = functional.linear(functional.linear(x[chosen], w, b).relu_(), a, c)[None]
+            now = losses(outputs, y[chosen], loss)
+            for p, slope in zip((w, b, a, c), torch.autograd.grad(now.sum(), (w, b, a, c)), strict=True):
+                p.grad = slope
+        return now.detach()
+
+    def validate() -> Tensor:
+        return mean_loss(Frozen(w, a), b[None], *validation, output_bias=c, loss=loss)
+
+    curves = _adam(
+        [w, b, a, c], gradient, len(x), 1, validate if validation else None, keep,
+        epochs=epochs, batch=batch, rate=rate, epsilon=epsilon, seed=seed, constant_rate=constant_rate, label=label,
+    )  # fmt: skip
+    bias = b.detach()[None]
+    one = torch.ones_like(bias)
+    return Learned(Frozen(w.detach(), a.detach(), first=network.first), bias, one, one, *curves, c.detach())
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Training
+# The loop that all three share
 
 
-def _step(cache: PreActivations, y: Tensor, network: Frozen, kernel: str):
-    """A function (chosen, bias, a, gain) -> (loss (members,), gradient (members · units,)) on a batch of images.
+def _prepare(
+    caller: str, network: Frozen, data: Tensor | PreActivations, y: Tensor, loss: str, kernel: str, **per_unit: Tensor | None
+) -> tuple[PreActivations, Callable]:
+    """The cache, and a function (chosen, bias, a, gain) -> (loss (seeds,), gradient (seeds · units,)) on a batch of images.
 
     gain False: the gradient towards the biases; True: towards the gains of the units, given `a` times the gains.
     """
     if kernel not in ("fused", "plain"):
         raise ValueError(f"kernel is 'fused' or 'plain', not {kernel!r}")
-    if len(network.a) > CLASSES:
-        raise ValueError(f"at most {CLASSES} classes, got {len(network.a)}")
+    cache = data if isinstance(data, PreActivations) else PreActivations(network, data)
+    if cache.network.w is not network.w:
+        raise ValueError(f"{caller}: these pre-activations belong to another network")
+    rows(caller, network, network.w[:0], **per_unit)
+    y = targets(caller, network, y, loss, cache.values)
     fused = kernel == "fused" and cache.values.device.type == "cpu"
     operations = kernels.Fused if fused else kernels.Plain
-    work = operations(cache.values, cache.scale, network.members)
+    work = operations(cache.values, cache.scale, network.seeds)
 
     def step(chosen: Tensor, bias: Tensor, a: Tensor, gain: bool) -> tuple[Tensor, Tensor]:
-        outputs = work.forward(chosen, bias, a)  # (members, batch, classes)
-        log_p = outputs.log_softmax(-1)
-        target = y[chosen].expand(len(outputs), -1)[..., None]
-        loss = -log_p.gather(-1, target).mean((1, 2))
-        error = log_p.exp_()
-        error.scatter_add_(-1, target, torch.full_like(target, -1.0, dtype=error.dtype))
-        return loss, work.backward(chosen, bias, a, error.div_(len(chosen)), gain)
+        outputs = work.forward(chosen, bias, a)  # (seeds, batch, classes)
+        now, error = _towards_outputs(outputs, y[chosen], loss)
+        return now, work.backward(chosen, bias, a, error.div_(len(chosen)), gain)
 
-    return step
+    return cache, step
 
 
-def _adam(values, gradient, images, epochs, batch, rate, seed, constant_rate, label) -> Tensor:
-    """Adam on `values` in place; returns the mean training loss of each epoch, (epochs, members)."""
-    optimiser = torch.optim.Adam([values], lr=rate)
-    generator = torch.Generator().manual_seed(seed)
-    total, now, losses = epochs * math.ceil(images / batch), 0, []
+def _towards_outputs(outputs: Tensor, y: Tensor, loss: str) -> tuple[Tensor, Tensor]:
+    """The loss (seeds,), and the gradient of its sum over items towards the outputs (seeds, batch, classes)."""
+    if loss == "squared":
+        error = outputs - y
+        return error.square().sum(-1).mean(-1) / 2, error
+    log_p = outputs.log_softmax(-1)
+    target = y.expand(len(outputs), -1)[..., None]
+    now = -log_p.gather(-1, target).mean((1, 2))
+    error = log_p.exp_()
+    return now, error.scatter_add_(-1, target, torch.full_like(target, -1.0, dtype=error.dtype))
+
+
+def _adam(
+    parameters: list[Tensor],
+    gradient: Callable[[Tensor, float], Tensor],
+    items: int,
+    seeds: int,
+    validate: Callable[[], Tensor] | None,
+    keep: str,
+    *,
+    epochs: int,
+    batch: int,
+    rate: float,
+    epsilon: float,
+    seed: int,
+    constant_rate: bool,
+    label: str,
+) -> tuple[Tensor, Tensor | None]:
+    """Adam on `parameters` in place; returns the mean training loss of each epoch, (epochs, seeds), and `validate`'s.
+
+    `gradient` is given the items of a batch and the share of training that is over, sets the gradients and returns losses
+    (seeds,). With keep="best" every network ends with what it had after its best epoch.
+    """
+    if keep not in ("last", "best") or (keep == "best" and validate is None):
+        raise ValueError(f"keep is 'last', or 'best' with a validation set, not {keep!r}")
+    optimiser = torch.optim.Adam(parameters, lr=rate, eps=epsilon, fused=True)
+    order, device = Streams(1, seed, ORDER), parameters[0].device
+    total, now, curve, seen = epochs * math.ceil(items / batch), 0, [], []
+    best, kept = torch.full((seeds,), math.inf, device=device), []
+    if keep == "best":
+        kept = [p.detach().clone() for p in parameters]
     with torch.no_grad():
         for _ in tqdm(range(epochs), desc=label, disable=not (label and sys.stderr.isatty()), leave=False):
-            seen = []
-            for chosen in torch.randperm(images, generator=generator).split(batch):
-                chosen = chosen.to(values.device)
+            epoch = []
+            for chosen in order.permutation(items)[0].split(batch):
                 optimiser.param_groups[0]["lr"] = rate if constant_rate else rate * _cosine(now / total)
-                loss, values.grad = gradient(values, chosen, now / total)
+                epoch.append(gradient(chosen.to(device), now / total))
                 optimiser.step()
-                seen.append(loss)
                 now += 1
-            losses.append(torch.stack(seen).mean(0))
-    return torch.stack(losses)
+            curve.append(torch.stack(epoch).mean(0))
+            if validate is not None:
+                seen.append(validate())
+                better, best = seen[-1] < best, torch.minimum(best, seen[-1])
+                for old, p in zip(kept, parameters, strict=False):  # nothing is kept unless the best is wanted
+                    old.view(seeds, -1)[better] = p.view(seeds, -1)[better]
+        for old, p in zip(kept, parameters, strict=False):
+            p.copy_(old)
+    return torch.stack(curve), torch.stack(seen) if seen else None
 
 
 def _cosine(progress: float) -> float:

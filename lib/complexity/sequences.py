@@ -6,42 +6,54 @@ from functools import lru_cache
 import numba
 import numpy as np
 import torch
+from torch import Tensor
 
-from lib.complexity.spectra import _range
+from lib.complexity._values import value_range, values_on_grid
+from lib.linear.shapes import axes
+
+TRAVERSALS = ("columns", "rows", "snake", "zigzag", "spiral")
 
 
-def lempel_ziv(y, levels=10, traversal="columns"):
-    """Lempel-Ziv complexity of functions: quantise, read the grid as one sequence, count the phrases; shape (...),
-    int64.
+def lempel_ziv(y: Tensor | np.ndarray, levels: int = 10, traversal: str = "columns", dims: int = 2) -> Tensor:
+    """Lempel-Ziv complexity of functions: quantise, read the grid as one sequence, count the phrases; (..., m, m), or
+    (..., m) with dims=1, becomes (...), int64.
 
     Neural Redshift Section 2 (C_LZ) and Appendix D.
     """
-    return phrases(traverse(quantise(y, levels), traversal), levels)
+    if dims not in (1, 2):
+        raise ValueError(f"lempel_ziv reads grids of one or two dimensions, not {dims}; choose an order and use `phrases`")
+    symbols = quantise(y, levels, dims)
+    return phrases(symbols if dims == 1 else traverse(symbols, traversal), levels)
 
 
-def quantise(y, levels=10, dims=2):
+def quantise(y: Tensor | np.ndarray, levels: int = 10, dims: int = 2) -> Tensor:
     """Each function rounded to the nearest of `levels` values spaced regularly over its own range, as int16; same shape
     as `y`.
 
     A function whose range is below rounding error counts as constant. Neural Redshift Appendix D.
     """
-    low, high, flat = _range(y, dims)
+    y = values_on_grid("quantise", y, dims)
+    low, high, flat = value_range(y, dims)
     scaled = (y - low) * ((levels - 1) / torch.where(flat, 1, high - low))
     return torch.where(flat, 0, scaled.round()).to(torch.int16)
 
 
-def traverse(y, order="columns"):
-    """Read m x m grids as sequences: "columns", "rows", "snake" (rows back and forth), "zigzag" (antidiagonals) or
-    "spiral" (from the rim inwards); (..., m, m) becomes (..., m * m). Neural Redshift Appendix D."""
-    return y.flatten(-2)[..., _traversal(y.shape[-1], order).to(y.device)]
+@axes(y="rows columns")
+def traverse(y: Tensor, order: str = "columns") -> Tensor:
+    """Read grids as sequences: "columns", "rows", "snake" (rows back and forth), "zigzag" (antidiagonals) or "spiral"
+    (from the rim inwards); (..., rows, columns) becomes (..., rows * columns). Neural Redshift Appendix D."""
+    return y.flatten(-2)[..., _traversal(y.shape[-2], y.shape[-1], order).to(y.device)]
 
 
-def phrases(symbols, alphabet=None):
+@axes(symbols="length")
+def phrases(symbols: Tensor, alphabet: int | None = None) -> Tensor:
     """Number of phrases into which LZ78 cuts each sequence of integers 0 <= symbol < alphabet; (..., length) becomes
     (...), int64.
 
     A phrase is the shortest piece not seen before; an unfinished last phrase is not counted.
     """
+    if symbols.is_floating_point():
+        raise ValueError("symbols must be whole numbers; `quantise` makes them of a function's values")
     flat = symbols.reshape(-1, symbols.shape[-1])
     length = flat.shape[1]
     if alphabet is None:
@@ -58,14 +70,14 @@ def phrases(symbols, alphabet=None):
     return torch.from_numpy(counts).reshape(symbols.shape[:-1]).to(symbols.device)
 
 
-def phrases_of_constant(n):
+def phrases_of_constant(n: int) -> int:
     """`phrases` of n equal symbols: the largest p with 1 + 2 + ... + p <= n."""
     return (math.isqrt(8 * n + 1) - 1) // 2
 
 
 @lru_cache(maxsize=32)
-def _traversal(m, order):
-    grid = np.arange(m * m).reshape(m, m)
+def _traversal(rows: int, columns: int, order: str) -> Tensor:
+    grid = np.arange(rows * columns).reshape(rows, columns)
     if order == "rows":
         path = grid.ravel()
     elif order == "columns":
@@ -73,7 +85,7 @@ def _traversal(m, order):
     elif order == "snake":
         path = np.concatenate([row[:: 1 if i % 2 == 0 else -1] for i, row in enumerate(grid)])
     elif order == "zigzag":
-        diagonals = [np.diagonal(grid[::-1], offset) for offset in range(1 - m, m)]
+        diagonals = [np.diagonal(grid[::-1], offset) for offset in range(1 - rows, columns)]
         path = np.concatenate([d[:: 1 if i % 2 == 0 else -1] for i, d in enumerate(diagonals)])
     elif order == "spiral":
         rings = []
@@ -82,12 +94,12 @@ def _traversal(m, order):
             grid = np.rot90(grid[1:])
         path = np.concatenate(rings)
     else:
-        raise ValueError(f"order is columns, rows, snake, zigzag or spiral, not {order!r}")
+        raise ValueError(f"order is one of {', '.join(TRAVERSALS)}, not {order!r}")
     return torch.from_numpy(np.ascontiguousarray(path))
 
 
 @numba.njit
-def _phrases_dense(sequences, alphabet, trees):
+def _phrases_dense(sequences: np.ndarray, alphabet: int, trees: np.ndarray) -> np.ndarray:
     """LZ78 on rows of `sequences` (a multiple of four), four at a time: each step of one sequence waits for a memory
     access of the step before, and four independent sequences hide that wait. trees[row, node * alphabet + symbol] is a
     node's child; node 0 is the root."""
@@ -106,7 +118,7 @@ def _phrases_dense(sequences, alphabet, trees):
 
 
 @numba.njit
-def _descend(tree, branch, made):
+def _descend(tree: np.ndarray, branch: int, made: int) -> tuple[int, int]:
     """Follow a branch; if nothing is there, a new phrase ends here: note it, and go back to the root. Free of jumps for
     speed."""
     node = np.int64(tree[branch])
@@ -116,7 +128,7 @@ def _descend(tree, branch, made):
 
 
 @numba.njit
-def _phrases_hashed(sequences, alphabet):
+def _phrases_hashed(sequences: np.ndarray, alphabet: int) -> np.ndarray:
     count, length = sequences.shape
     phrase_counts = np.zeros(count, np.int64)
     for row in range(count):

@@ -1,12 +1,16 @@
 """The papers' synthetic tasks and the real images.
 
-`tasks` makes the small worlds of the five papers; `datasets` loads images, bundled or downloaded, every byte checked
-(`files`); `image_domains` makes many domains out of one set of images, some through frozen `front_ends`.
+`tasks` makes the small worlds of the five papers, of any size; `datasets` loads images, bundled or downloaded, every byte
+checked (`files`); `image_domains` makes many domains out of one set of images, some through frozen `front_ends`.
 
-    from lib.data import datasets, tasks
-    x, y = tasks.separability(margin=0.5)
-    digits = datasets.load("mnist", train=100, test=50)
-    print(x.shape, y.shape, digits)
+Items are columns, x (features, items), in `tasks` and in the domains; images come in thousands and are rows, (items,
+height, width). `as_rows` turns columns into float32 rows.
+
+    from lib import data
+    from lib.data import tasks
+    x, y = tasks.hierarchy(9, branching=3)                      # columns, float64
+    print(x.shape, y.shape, data.as_rows(y).shape)
+    print(data.load("mnist", train=100, test=50))
 """
 
 from lib import door
@@ -14,10 +18,10 @@ from lib import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "tasks": (),
-        "datasets": (),
-        "files": (),
-        "image_domains": (),
-        "front_ends": (),
+        "tasks": ("as_rows",),
+        "datasets": ("Images", "load", "camera"),
+        "files": ("DamagedFile", "MissingFile"),
+        "image_domains": ("Domains", "permuted_domains", "rotated_domains", "featured_domains"),
+        "front_ends": ("front_end",),
     },
 )

@@ -111,7 +111,7 @@ def exemplars(script: str) -> torch.Tensor:
 
 
 def elastic(images: torch.Tensor, seed: int, strength: float = 8.0, smoothness: tuple[float, float] = (1.5, 2.5)) -> torch.Tensor:
-    """Each image (n, height, width) bent by a smooth random displacement field of its own; same shape.
+    """Each image (items, height, width) bent by a smooth random displacement field of its own; same shape.
 
     Field = strength * Gaussian-filtered uniform noise in (-1, 1), one for rows and one for columns; the filter's width
     in pixels is drawn from `smoothness` for each image; bilinear sampling. This is the deformation by which Afro-MNIST
@@ -119,6 +119,10 @@ def elastic(images: torch.Tensor, seed: int, strength: float = 8.0, smoothness: 
     """
     import torch
 
+    from lib.linear.shapes import check, reals
+
+    (images,) = reals(torch.as_tensor(images))
+    check("elastic", {"images": images}, {"images": ["items", "height", "width"]})
     n, height, width = images.shape
     generator = torch.Generator().manual_seed(seed)
     batch = 1000  # always drawn whole, so that a shorter request sees the same random numbers
@@ -133,7 +137,7 @@ def elastic(images: torch.Tensor, seed: int, strength: float = 8.0, smoothness: 
         smooth = _gaussian(height, sigma)[:, None] @ noise @ _gaussian(width, sigma)[:, None].mT  # (part, 2, h, w)
         to_row, to_column = rows + strength * smooth[:, 0], columns + strength * smooth[:, 1]
         grid = torch.stack([2 * to_column / (width - 1) - 1, 2 * to_row / (height - 1) - 1], dim=-1)
-        sampled = torch.nn.functional.grid_sample(part[:, None], grid, mode="bilinear", align_corners=True)
+        sampled = torch.nn.functional.grid_sample(part[:, None], grid.to(images), mode="bilinear", align_corners=True)
         bent[start : start + batch] = sampled[:, 0]
     return bent
 
@@ -149,7 +153,10 @@ def describe(name: str) -> dict:
     """What is known of a set without opening it: kind, title, counts, shape, classes, licence, homepage, and more."""
     if isinstance(name, str) and name.isidentifier() and (files.FOLDER / f"{name}.json").is_file():
         with open(files.FOLDER / f"{name}.json", encoding="utf-8") as sidecar:
-            return json.load(sidecar)
+            try:
+                return json.load(sidecar)
+            except ValueError:  # also what is not UTF-8
+                raise DamagedFile(f"{sidecar.name} is damaged; `git checkout -- data` brings the right one back") from None
     known = names()
     nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)[0]
     raise ValueError(f'no data set is called "{name}"; the nearest is "{nearest}" (all: {", ".join(known)})')
@@ -177,24 +184,36 @@ def main(argv: list[str]) -> int:
         print("usage: python -m lib data                  list every set\n"
               "       python -m lib data fetch NAME ...   download and verify these sets", file=sys.stderr)  # fmt: skip
         return 0 if argv[0] in ("-h", "--help") else 2
-    for name in argv[1:]:
-        try:
+    try:
+        for name in argv[1:]:
             load(name)
-        except (ValueError, DamagedFile, MissingFile) as error:
-            print(error, file=sys.stderr)
-            return 1
+        damaged = _list()
+    except (ValueError, DamagedFile, MissingFile) as error:
+        print(error, file=sys.stderr)
+        return 1
+    for error in damaged:
+        print(error, file=sys.stderr)
+    return 1 if damaged else 0
 
-    rows = [("set", "status", "images", "pixels", "licence")]
+
+def _list() -> list[DamagedFile]:
+    """Print the table of all sets; returns what is wrong with those whose files were altered."""
+    rows, damaged = [("set", "status", "images", "pixels", "licence")], []
     for name in names():
-        about = describe(name)
+        about, state = describe(name), status(name)
+        try:
+            files.verify(about)
+        except DamagedFile as error:
+            state = "damaged"
+            damaged.append(error)
         counts = " + ".join(f"{n:,}" for n in about["counts"].values() if n)
         images = counts + (" generated" if about["kind"] == "generated" else "")
-        rows.append((name, status(name), images, "×".join(map(str, about["shape"])), about["licence"]))
+        rows.append((name, state, images, "×".join(map(str, about["shape"])), about["licence"]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in [rows[0], tuple("─" * w for w in widths), *rows[1:]]:
         print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
     print(f"\ncache: {files.cache()}\nRACING_DATA: {os.environ.get('RACING_DATA') or 'not set'}")
-    return 0
+    return damaged
 
 
 def _generated(name: str, about: dict, wanted: dict[str, int], seed: int) -> tuple[dict, str]:
@@ -234,7 +253,7 @@ def _count(name: str, split: str, given: int | None, there: int) -> int:
     return count
 
 
-def _whole(number) -> int | None:
+def _whole(number: object) -> int | None:
     """A number that is 0, 1, 2, …, also one of numpy's; None for anything else."""
     try:
         return int(number) if operator.index(number) >= 0 and not isinstance(number, bool) else None

@@ -1,32 +1,53 @@
-"""The synthetic tasks of the five papers. Every task returns x (features, items) and y (outputs, items), float64."""
+"""The synthetic tasks of the five papers.
 
+Those for which items are columns return x (features, items) and y (outputs, items), float64; `as_rows` turns them into
+the float32 rows that wide networks and minibatches want. Three are something else: `tree`, `ring` and `cross_cutting_tree`
+are blocks of properties, (properties, items), of which `contexts` is built; `waves` is an image with a mask; `lorenz`
+is a trajectory, (steps, 3). Sizes are always arguments: nothing here knows how many items a paper had.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 
+from lib.linear.shapes import WrongAxes, axes
 
-def tree(items: int, root: bool = True) -> Tensor:
-    """A binary tree over `items` leaves: one row per node, one column per leaf, 1 where the leaf is below the node.
+Block = str | Tensor | np.ndarray  # the name of a structure, or properties of one's own, (properties, items)
 
-    With the root there are 2 · items - 1 rows: everything, halves, quarters, …, single leaves.
+
+def as_rows(*tensors: Tensor | np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor | tuple[Tensor, ...]:
+    """Columns (..., features, items) as rows (..., items, features) of precision `dtype`; one tensor, or a tuple of all."""
+    given = [torch.as_tensor(tensor) for tensor in tensors]
+    for tensor in given:
+        if tensor.ndim < 2:
+            raise WrongAxes(f"as_rows: a tensor has shape {tuple(tensor.shape)}; its last axes must be (features, items)")
+    rows = tuple(tensor.mT.to(dtype).contiguous() for tensor in given)
+    return rows[0] if len(rows) == 1 else rows
+
+
+def tree(items: int, branching: int = 2, *, root: bool = True) -> Tensor:
+    """A tree over `items` leaves: one row per node, one column per leaf, 1 where the leaf is below the node.
+
+    Each node has `branching` children. Rows go from the root to the single leaves; a binary tree with its root has
+    2 · items - 1 of them: everything, halves, quarters, …, leaves.
     """
-    if items < 2 or items & (items - 1):
-        raise ValueError(f"a binary tree needs 2, 4, 8, … items, got {items}")
-    rows, size = [], items
-    while size >= 1:
-        rows.append(torch.kron(torch.eye(items // size), torch.ones(1, size)))
-        size //= 2
+    levels = _levels(items, branching)
+    sizes = [branching**level for level in range(levels, -1, -1)]  # leaves below a node, from the root down
+    rows = [torch.kron(torch.eye(items // size), torch.ones(1, size)) for size in sizes]
     return torch.cat(rows if root else rows[1:]).double()
 
 
-def hierarchy(items: int = 8, root: bool = True) -> tuple[Tensor, Tensor]:
-    """One-hot items that must name all their ancestors in a binary tree: animals and plants, birds and fish, …
+def hierarchy(items: int, branching: int = 2, *, root: bool = True) -> tuple[Tensor, Tensor]:
+    """One-hot items that must name all their ancestors in a tree: animals and plants, birds and fish, …
 
-    Make Haste Slowly Fig. 7 and Appendix A · Early Linearization Section 4.
+    Make Haste Slowly Fig. 7 and Appendix A · Early Linearization Section 4, with 4 or 8 items.
     """
-    return torch.eye(items, dtype=torch.float64), tree(items, root)
+    return torch.eye(items, dtype=torch.float64), tree(items, branching, root=root)
 
 
-def separability(margin: Tensor | float, amplitude: float = 1.0) -> tuple[Tensor, Tensor]:
+def separability(margin: Tensor | np.ndarray | float, amplitude: float = 1.0) -> tuple[Tensor, Tensor]:
     """Four points: an XOR of size `amplitude` in two dimensions, pulled apart along a third by `margin`.
 
     x is (..., 3, 4) for a margin of shape (...), y is (1, 4). At margin 0 no plane separates the classes.
@@ -58,86 +79,106 @@ def linear_and_xor() -> tuple[Tensor, Tensor]:
     return x, torch.cat([one_row_per_class(x[:1]), diagonal])
 
 
+@axes(y="1 items")
 def one_row_per_class(y: Tensor) -> Tensor:
-    """Labels of -1 and 1, (1, items), as one-hot labels: (2, items)."""
-    return torch.cat([y < 0, y > 0]).double()
+    """Labels of -1 and 1, (..., 1, items), as one-hot labels: (..., 2, items)."""
+    return torch.cat([y < 0, y > 0], -2).double()
 
 
-def cross_cutting_tree(items: int = 8) -> Tensor:
-    """A binary tree whose lowest pairs cut across the usual ones: items 0 and 2, 1 and 3, ... instead of 0 and 1."""
+def cross_cutting_tree(items: int) -> Tensor:
+    """A binary tree whose lowest pairs cut across the usual ones: items 0 and 2, 1 and 3, ... instead of 0 and 1.
+
+    The context "cross" of Make Haste Slowly Fig. 3; 2 · items - 1 rows for 4, 8, 16, … items.
+    """
     rows = tree(items)
+    if items < 4:
+        raise ValueError(f"pairs that cut across need 4, 8, 16, … items, got {items}")
     pairs = slice(items // 2 - 1, items - 1)
     quad = torch.kron(torch.eye(items // 4), torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1]]))
     return torch.cat([rows[: pairs.start], quad.double(), rows[pairs.stop :]])
 
 
-def ring(items: int = 8) -> Tensor:
-    """Items on a circle: a row that is always on, then bumps that fade to both sides of a place on the circle.
+def ring(items: int) -> Tensor:
+    """Items on a circle: a row that is always on, then bumps that fade evenly to both sides of a place on the circle.
 
-    It has as many rows as `tree` has, 2 · items - 1, so six of the bumps come twice for 8 items.
+    Heights are cut to hundredths, as in Make Haste Slowly Fig. 3: 0, 0.33, 0.66, 1, 1, 0.66, 0.33, 0 for 8 items. It
+    has as many rows as a binary `tree` has, 2 · items - 1, so that all bumps but two come twice.
     """
-    fade = torch.tensor([0.0, 0.33, 0.66, 1.0], dtype=torch.float64)
-    if items != 8:
-        raise ValueError("the ring of Make Haste Slowly is defined for 8 items")
-    bump = torch.cat([fade, fade.flip(0)])
+    if items < 3:
+        raise ValueError(f"a ring needs at least 3 items, got {items}")
+    place = torch.arange(items)
+    height = torch.minimum(place, items - 1 - place) * 100 // ((items - 1) // 2)
+    bump = height.double() / 100
     return torch.stack([torch.ones(items, dtype=torch.float64)] + [bump.roll(k) for k in range(2 * items - 2)])
 
 
-STRUCTURES = {"tree": tree, "ring": ring, "cross": cross_cutting_tree}
+STRUCTURES: dict[str, Callable[[int], Tensor]] = {"tree": tree, "ring": ring, "cross": cross_cutting_tree}
 
 
-def contexts(structures: tuple[str, ...] = ("tree", "ring", "cross"), items: int = 8) -> tuple[Tensor, Tensor]:
+def contexts(structures: Sequence[Block], items: int, *, common: Block = "tree") -> tuple[Tensor, Tensor]:
     """Every item in every context: some properties hold always, others are asked for in one context only.
 
-    One context per entry of `structures`, which says what its own block of properties looks like; the common block is
-    a tree. With C contexts x is (items + C, items · C), one-hot item above one-hot context, and y stacks C + 1 blocks
-    of 2 · items - 1 rows, the common block first. Make Haste Slowly Fig. 3 (the default) and Fig. 5 (all trees).
+    One context per entry of `structures`, which says what its own block of properties looks like: a name in STRUCTURES, or
+    a block (properties, items) of one's own; `common` is the block that holds in all of them. With C contexts x is
+    (items + C, items · C), one-hot item above one-hot context, and y stacks C + 1 blocks, the common one first.
+    Make Haste Slowly Fig. 3 ("tree", "ring", "cross") and Fig. 5 (all trees), each with 8 items.
     """
+    if isinstance(structures, str) or len(structures) == 0:
+        raise ValueError(f"structures must be a list with one entry per context, got {structures!r}")
     n = len(structures)
     x = torch.cat([torch.eye(items).repeat(1, n), torch.kron(torch.eye(n), torch.ones(1, items))]).double()
-    own = torch.block_diag(*[STRUCTURES[name](items) for name in structures])
-    return x, torch.cat([tree(items).repeat(1, n), own])
+    own = torch.block_diag(*[_block(structure, items) for structure in structures])
+    return x, torch.cat([_block(common, items).repeat(1, n), own])
 
 
-def modulo_sums(modulus: int, numbers: int = 16, dims: int = 2) -> tuple[Tensor, Tensor]:
+def modulo_sums(modulus: int, numbers: int, dims: int) -> tuple[Tensor, Tensor]:
     """All vectors of `dims` integers below `numbers`, labelled 1 if their sum modulo `modulus` is in the lower half.
 
     x (dims, numbers^dims) is scaled to [-1, 1]; y (1, items) is 0 or 1. The smaller the modulus, the finer the stripes.
-    Neural Redshift Section 4.1, with the formula for the label put right: 1((sum mod M) < M/2).
+    Neural Redshift Section 4.1 (pairs of integers below 16), with the formula for the label put right:
+    1((sum mod M) < M/2).
     """
-    integers = torch.cartesian_prod(*[torch.arange(numbers)] * dims).reshape(-1, dims).T
+    if modulus < 1 or numbers < 2 or dims < 1:
+        raise ValueError(f"modulus and dims must be at least 1 and numbers at least 2, got {modulus}, {dims} and {numbers}")
+    integers = torch.cartesian_prod(*[torch.arange(numbers)] * dims).reshape(-1, dims).mT
     y = (integers.sum(0, keepdim=True) % modulus < modulus / 2).double()
     return integers.double() * (2 / (numbers - 1)) - 1, y
 
 
-def waves(m: int = 64, cycles: tuple[float, float] = (3.0, 6.0)) -> tuple[Tensor, Tensor]:
-    """Two orthogonal sine waves added up, and where the sum has its local extrema: image (m, m) in [0, 1], mask (m, m).
+def waves(side: int, cycles: tuple[float, float] = (3.0, 6.0)) -> tuple[Tensor, Tensor]:
+    """Two orthogonal sine waves added up, and where the sum has its local extrema.
 
-    One wave has twice the frequency of the other, and only the extrema are used for training.
+    Returns an image (side, side) in [0, 1], in which a wave with `cycles` c has c periods from edge to edge, and a mask
+    (side, side). One wave has twice the frequency of the other, and only the extrema are used for training.
     Neural Redshift Appendix E and Fig. 12; the frequencies are ours.
     """
-    x = torch.linspace(-1, 1, m, dtype=torch.float64)
+    if side < 3:
+        raise ValueError(f"an image with extrema inside needs a side of at least 3 pixels, got {side}")
+    x = torch.linspace(-1, 1, side, dtype=torch.float64)
     first, second = (torch.sin(torch.pi * c * x) for c in cycles)
     image = (first[:, None] + second + 2) / 4
-    inside = torch.zeros(m, m, dtype=torch.bool)
+    inside = torch.zeros(side, side, dtype=torch.bool)
     inside[1:-1, 1:-1] = True
     highest, lowest = (s * torch.nn.functional.max_pool2d((s * image)[None], 3, 1, 1)[0] for s in (1, -1))
     return image, inside & ((image == highest) | (image == lowest))
 
 
+@axes(images="items height width", labels="items")
 def coloured_digits(
-    images: Tensor, labels: Tensor, informative: str = "both", noise: float = 0.0, seed: int = 0
+    images: Tensor, labels: Tensor, informative: str = "both", *, classes: int, noise: float = 0.0, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Images (items, height, width) of ten digits beside a column of pixels of one grey, the "colour"; y is digit / 9.
+    """Images (items, height, width) in [0, 1] beside a column of pixels of one grey, the "colour", that tells the label too.
 
     `informative`: "both" gives training data, in which the colour equals the label except for a share `noise` of the
     items, which get a random colour; "digit" permutes the colours and "colour" the images, so that only the one named
-    tells the label: the two test sets. x (height · (width + 1), items) in [-1, 1], y (1, items).
-    Neural Redshift Section 4.2 and Appendix D.
+    tells the label: the two test sets. x (height · (width + 1), items) in [-1, 1]; y (1, items) is the label from 0 to
+    classes - 1, divided by classes - 1. Neural Redshift Section 4.2 and Appendix D, with ten digits.
     """
+    if classes < 2 or (len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes):
+        raise ValueError(f"labels must be whole numbers from 0 to classes - 1 for at least 2 classes, got {classes} classes")
     generator = torch.Generator().manual_seed(seed)
     items, height, _ = images.shape
-    y = labels.double() / 9
+    y = labels.double() / (classes - 1)
     colour = y.clone()
     if informative == "both":
         replaced = torch.rand(items, generator=generator) < noise
@@ -150,45 +191,92 @@ def coloured_digits(
         raise ValueError(f"informative is 'both', 'digit' or 'colour', not {informative!r}")
     column = colour[:, None, None].expand(items, height, 1)
     x = torch.cat([images.double(), column], 2).reshape(items, -1)
-    return (2 * x - 1).T, y[None]
+    return (2 * x - 1).mT, y[None]
 
 
-def routing_items(heights: tuple[float, float, float] = (6.0, 4.0, 3.0)) -> tuple[Tensor, Tensor]:
-    """The four items of the routing task: one-hot inputs, and a tree whose three levels have their own heights.
+def routing_items(heights: Sequence[float], branching: int = 2) -> tuple[Tensor, Tensor]:
+    """One-hot items, and a tree of properties whose levels have their own heights, from the root to the leaves.
 
-    y is (7, 4): one property that all items have, two that halves of them share, four of their own.
-    Neural Race, Fig. 4c (the heights are those of the authors' released code).
+    With three heights and two branches y is (7, 4): one property that all items have, two that halves of them share, four
+    of their own. Neural Race, Fig. 4c, with the heights 6, 4, 3 of the authors' released code.
     """
-    everything, half, own = heights
-    level = torch.tensor([everything, half, half, own, own, own, own], dtype=torch.float64)
-    return torch.eye(4, dtype=torch.float64), level[:, None] * tree(4)
+    if len(heights) < 2:
+        raise ValueError(f"a tree needs a height for its root and one for each level below, got {len(heights)}")
+    items = branching ** (len(heights) - 1)
+    level = torch.cat([torch.full((branching**k,), float(height), dtype=torch.float64) for k, height in enumerate(heights)])
+    return torch.eye(items, dtype=torch.float64), level[:, None] * tree(items, branching)
 
 
-def lorenz(steps: int, dt: float = 0.01, start: tuple[float, float, float] = (0.0, 1.0, 0.0), method: str = "euler") -> Tensor:
-    """A trajectory of the Lorenz system, (steps, 3), from `start` on; sigma 10, rho 28, beta 8/3.
+def lorenz(
+    steps: int,
+    *,
+    sigma: float,
+    rho: float,
+    beta: float,
+    dt: float,
+    start: Sequence[float] = (0.0, 1.0, 0.0),
+    method: str = "euler",
+) -> Tensor:
+    """A trajectory of the Lorenz system, (steps, 3), from `start` on, one row every `dt`.
 
-    Euler's method (the paper's) or the classical Runge-Kutta of order four. Bias learning, Fig. 2.
+    x' = sigma (y - x), y' = x (rho - z) - y, z' = x y - beta z, by Euler's method (the paper's) or the classical
+    Runge-Kutta of order four ("runge-kutta"). Bias learning, Fig. 2, with Lorenz's sigma 10, rho 28, beta 8/3 and dt 0.01.
     """
+    if len(start) != 3:
+        raise WrongAxes(f"lorenz: start has {len(start)} numbers, there must be 3: x, y and z")
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
 
-    def flow(p: tuple[float, float, float]) -> tuple[float, float, float]:
+    def flow(p: Sequence[float]) -> tuple[float, ...]:
         x, y, z = p
-        return 10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z
+        return sigma * (y - x), x * (rho - z) - y, x * y - beta * z
 
-    def moved(p, slope, by):
+    def moved(p: Sequence[float], slope: Sequence[float], by: float) -> tuple[float, ...]:
         return tuple(a + by * b for a, b in zip(p, slope, strict=True))
 
-    def euler(p):
+    def euler(p: Sequence[float]) -> tuple[float, ...]:
         return moved(p, flow(p), dt)
 
-    def runge_kutta(p):
+    def runge_kutta(p: Sequence[float]) -> tuple[float, ...]:
         k1 = flow(p)
         k2 = flow(moved(p, k1, dt / 2))
         k3 = flow(moved(p, k2, dt / 2))
         k4 = flow(moved(p, k3, dt))
         return moved(p, [(a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(k1, k2, k3, k4, strict=True)], dt)
 
-    step = {"euler": euler, "runge-kutta": runge_kutta}[method]
+    known = {"euler": euler, "runge-kutta": runge_kutta}
+    if method not in known:
+        raise ValueError(f"unknown method {method!r}; choose {' or '.join(known)}")
     points = [tuple(map(float, start))]
     for _ in range(steps - 1):
-        points.append(step(points[-1]))
+        points.append(known[method](points[-1]))
     return torch.tensor(points, dtype=torch.float64)
+
+
+def _levels(items: int, branching: int) -> int:
+    """How often `items` can be divided by `branching` until one is left."""
+    if isinstance(branching, bool) or branching < 2:
+        raise ValueError(f"a tree needs at least 2 branches at every node, got branching={branching!r}")
+    levels, size = 0, 1
+    while size < items:
+        levels, size = levels + 1, size * branching
+    if size != items or levels == 0:
+        some = ", ".join(str(branching**k) for k in (1, 2, 3))
+        raise ValueError(f"a tree with {branching} branches needs {some}, … items, got {items}")
+    return levels
+
+
+def _block(structure: Block, items: int) -> Tensor:
+    """The properties (properties, items) that a name in STRUCTURES stands for, or those given."""
+    if isinstance(structure, str):
+        if structure not in STRUCTURES:
+            raise ValueError(
+                f"unknown structure {structure!r}; choose {', '.join(STRUCTURES)}, or give a block (properties, items)"
+            )
+        return STRUCTURES[structure](items)
+    block = torch.as_tensor(structure, dtype=torch.float64)
+    if block.ndim != 2 or block.shape[1] != items:
+        raise WrongAxes(
+            f"contexts: a block has shape {tuple(block.shape)}; its axes must be (properties, items) with {items} items"
+        )
+    return block

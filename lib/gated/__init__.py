@@ -1,14 +1,17 @@
 """Gated deep linear networks on any directed graph (The Neural Race Reduction).
 
-`network` and `engine`: the graph, its paths, effective datasets, gradients and gradient flow. `race`: one number per edge
-and mode instead of all weights; `closed_forms` of the paper's examples. `routing` and `pathways`: two special cases as
-batched tensor programs. `classifiers`: routing of real images. `pictures` draws, `random_graphs` invents networks.
+`network` and `engine`: the graph, its paths, effective datasets and gradients; `dynamics`: gradient flow, training with
+finite steps, what is conserved; `modules`: a gated network as a `torch.nn.Module` and back. `race`: one number per edge and
+mode instead of all weights. `pictures` draws, `random_graphs` invents networks. A room of its own, `architectures`, holds
+the papers' special cases as batched tensor programs: `routing`, its `classifiers` of real images, `pathways`, `closed_forms`.
+
+Items are columns, weights a dict from an edge's name to (..., rows, columns), losses means over items, gradients +dL/dW.
 
     from lib import gated
-    from lib.gated import race, random_graphs
+    from lib.gated import random_graphs
     network, data, weights = random_graphs.random_example(seed=3)
-    statistics = gated.effective_datasets(network, data)
-    print(network, gated.loss(network, weights, data))
+    run = gated.train(network, weights, gated.effective_datasets(network, data), step=0.1, steps=50)
+    print(network, run["loss"][[0, -1]])
 """
 
 from lib import door
@@ -19,6 +22,7 @@ __getattr__, __dir__, __all__ = door(
         "network": ("TooManyPaths", "Edge", "Path", "Network", "Data"),
         "engine": (
             "forward",
+            "propagate",
             "loss",
             "backpropagate",
             "path_gate",
@@ -29,17 +33,13 @@ __getattr__, __dir__, __all__ = door(
             "path_errors",
             "gradient",
             "loss_of_statistics",
-            "flow",
-            "balance",
-            "balance_drift",
             "initial_weights",
             "check_weights",
         ),
+        "dynamics": ("flow", "train", "balance", "balance_drift"),
+        "modules": ("GatedModule", "to_module", "from_module"),
         "race": (),
-        "closed_forms": (),
-        "routing": (),
-        "pathways": (),
-        "classifiers": (),
+        "architectures": (),
         "pictures": (),
         "random_graphs": (),
     },

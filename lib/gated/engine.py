@@ -7,39 +7,51 @@ nodes or edges. Five lines define one, show its paths and give the gradient that
                       edges=[("x", "left"), ("x", "right"), ("left", "y"), ("right", "y")])
     data = Data(x={"x": x}, y={"y": y}, gates={"left": context, "right": 1 - context})     # x is (features, items)
     statistics = effective_datasets(network, data)          # all that gradient flow ever sees of the data
-    direction = gradient(network, initial_weights(network, scale=0.01, seeds=10), statistics)
+    slope = gradient(network, initial_weights(network, scale=0.01, seeds=10), statistics)
 
 Weights are a dict from an edge's name ("x→left") to a tensor (..., rows, columns); the leading dimensions are an
-ensemble (seeds) and everything below is batched over them. The reduction to one number per edge and mode is in
-`gated.race`, the special case of M inputs and M outputs around one hidden layer in `gated.routing`.
+ensemble (seeds) and everything below is batched over them. `gated.dynamics` follows the gradient, `gated.race` reduces it
+to one number per edge and mode, `gated.architectures` holds special cases that run as batched tensor programs.
+
+*Detached* paths are trained on the residual: they see the error of the whole network, the others only the error that they
+make among themselves, as if the detached paths did not exist. `detached` names nodes or edges; a path that passes through
+one of them is detached.
 """
 
-import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from scipy.integrate import solve_ivp
+from torch import Tensor
 
-from lib.gated.network import Data
+from lib.gated.network import Data, Network, Path, one_per_seed
 from lib.linear.draws import Streams, random_matrix
 
+Weights = dict[str, Tensor]
 
-def forward(network, weights, data):
+
+def forward(network: Network, weights: Weights, data: Data) -> dict[str, Tensor]:
     """Activity of every node, dict of (..., size, items): h_v = g_v Σ_e g_e W_e h_source (Neural Race, Section 2)."""
-    check_weights(network, weights)
+    check_weights(network, weights, data)
     data.check(network)
-    activity = {}
+    return propagate(network, weights, data.x, data.gates)
+
+
+def propagate(network: Network, weights: Weights, x: dict[str, Tensor], gates: dict[str, Tensor]) -> dict[str, Tensor]:
+    """`forward` without targets and without checks: x {input: (size, items)}, gates {node or edge: (items,)}."""
+    activity = dict(x)
     for node in network.order:
-        if node in data.x:
-            activity[node] = data.x[node]
-            continue
-        into = (data.gate(edge.name) * (weights[edge.name] @ activity[edge.source]) for edge in network.incoming[node])
-        activity[node] = data.gate(node) * sum(into)
+        if node not in x:
+            into = sum(_gated(gates, edge.name, weights[edge.name] @ activity[edge.source]) for edge in network.incoming[node])
+            activity[node] = _gated(gates, node, into)
     return activity
 
 
-def loss(network, weights, data):
+def _gated(gates: dict[str, Tensor], name: str, signal: Tensor) -> Tensor:
+    return gates[name] * signal if name in gates else signal
+
+
+def loss(network: Network, weights: Weights, data: Data) -> Tensor:
     """Mean over examples of half the squared error, (...,) (Neural Race Eq. 1).
 
     An output node that is gated off on an example is not asked for anything there: its target does not count.
@@ -53,22 +65,48 @@ def loss(network, weights, data):
     return total
 
 
-def backpropagate(network, weights, data):
-    """-dL/dW for every edge by the chain rule through the nodes: no paths needed, so it works on any graph."""
+def backpropagate(network: Network, weights: Weights, data: Data, *, detached: Collection[str] = ()) -> Weights:
+    """dL/dW for every edge by the chain rule through the nodes: no paths needed, so it works on any graph."""
     activity = forward(network, weights, data)
-    arriving, direction = {}, {}  # error that arrives at an edge from above, (..., target size, items)
+    error = {node: activity[node] - data.y[node] for node in network.outputs}
+    slope = _backward(network, weights, data, activity, error)
+    if detached:
+        # Cutting the detached edges leaves the other paths: take their answer to the whole error away, add that to their own.
+        cut = {name: torch.zeros_like(w) for name, w in weights.items() if name in _edges_of(network, detached)}
+        alone = forward(network, weights | cut, data)
+        change = {node: alone[node] - activity[node] for node in network.outputs}
+        others = _backward(network, weights | cut, data, alone, change)
+        slope = {name: slope[name] if name in cut else slope[name] + others[name] for name in slope}
+    return slope
+
+
+def _backward(network: Network, weights: Weights, data: Data, activity: dict[str, Tensor], error: dict[str, Tensor]) -> Weights:
+    """Carry an error (..., size, items) at each output node back to every edge; linear in the error."""
+    arriving, slope = {}, {}  # what arrives at an edge from above, (..., target size, items)
     for node in reversed(network.order):
         if node in network.outputs:
-            error = data.y[node] - activity[node]
+            felt = error[node]
         else:
-            error = sum(weights[edge.name].mT @ arriving[edge.name] for edge in network.outgoing[node])
+            felt = sum(weights[edge.name].mT @ arriving[edge.name] for edge in network.outgoing[node])
         for edge in network.incoming[node]:
-            arriving[edge.name] = data.gate(node) * data.gate(edge.name) * error
-            direction[edge.name] = (arriving[edge.name] * data.probability) @ activity[edge.source].mT
-    return {name: direction[name] for name in network.edges}
+            arriving[edge.name] = data.gate(node) * data.gate(edge.name) * felt
+            slope[edge.name] = (arriving[edge.name] * data.probability) @ activity[edge.source].mT
+    return {name: slope[name] for name in network.edges}
 
 
-def path_gate(path, data):
+def _edges_of(network: Network, detached: Collection[str]) -> set[str]:
+    """The named edges, and all edges at the named nodes."""
+    if isinstance(detached, str):
+        detached = (detached,)
+    unknown = [name for name in detached if name not in network.sizes and name not in network.edges]
+    if unknown:
+        raise ValueError(
+            f"nothing called {unknown[0]!r} can be detached; known are {', '.join([*network.sizes, *network.edges])}"
+        )
+    return {e.name for e in network.edges.values() if not {e.name, e.source, e.target}.isdisjoint(detached)}
+
+
+def path_gate(path: Path, data: Data) -> Tensor:
     """Product of all gates along a path, (items,). The input node's own gate does not exist; the output's counts."""
     gate = torch.ones_like(data.probability)
     for name in (*path.edges, *path.nodes[1:]):
@@ -85,12 +123,12 @@ class Statistics:
     squared length of the targets that are asked for: with it the loss, too, follows from the statistics.
     """
 
-    yx: list
-    xx: dict
-    yy: torch.Tensor
+    yx: list[Tensor]
+    xx: dict[tuple[int, int], Tensor]
+    yy: Tensor
 
 
-def effective_datasets(network, data):
+def effective_datasets(network: Network, data: Data) -> Statistics:
     """Correlations of the data as gated by every path (Neural Race Eqs. 5 and 6)."""
     data.check(network)
     paths = network.paths
@@ -107,7 +145,7 @@ def effective_datasets(network, data):
     return Statistics(yx, xx, (asked * data.probability).sum())
 
 
-def path_products(path, weights):
+def path_products(path: Path, weights: Weights) -> tuple[list[Tensor | None], list[Tensor | None]]:
     """W before and after each edge of a path: lists of W_s̄(p,e) and W_t̄(p,e), None where there is nothing (Fig. 2b)."""
     before, after = [None], [None]
     for name in path.edges[:-1]:
@@ -117,7 +155,7 @@ def path_products(path, weights):
     return before, after[::-1]
 
 
-def path_maps(network, weights):
+def path_maps(network: Network, weights: Weights) -> list[Tensor]:
     """The total map of every path, list of (..., target size, source size): W_p, the product of its weights."""
     maps = []
     for path in network.paths:
@@ -128,31 +166,37 @@ def path_maps(network, weights):
     return maps
 
 
-def path_errors(network, weights, statistics):
-    """What each path still has to learn, list of (..., target size, source size) (Neural Race Eq. 4)."""
+def path_errors(network: Network, weights: Weights, statistics: Statistics, *, detached: Collection[str] = ()) -> list[Tensor]:
+    """What each path still has to learn, list of (..., target size, source size) (Neural Race Eq. 4).
+
+    A path that is not detached does not notice those that are.
+    """
     maps = path_maps(network, weights)
+    apart = _edges_of(network, detached)
+    late = [not apart.isdisjoint(path.edges) for path in network.paths]
     errors = []
     for p, path in enumerate(network.paths):
-        explained = (maps[j] @ statistics.xx[j, p] for j, other in enumerate(network.paths) if other.target == path.target)
-        errors.append(statistics.yx[p] - sum(explained))
+        heard = (j for j, other in enumerate(network.paths) if other.target == path.target and (late[p] or not late[j]))
+        errors.append(statistics.yx[p] - sum(maps[j] @ statistics.xx[j, p] for j in heard))
     return errors
 
 
-def gradient(network, weights, statistics):
-    """-dL/dW for every edge as a sum over the paths through it (Neural Race Eqs. 3 and 4), dict of (..., rows, columns).
+def gradient(network: Network, weights: Weights, statistics: Statistics, *, detached: Collection[str] = ()) -> Weights:
+    """dL/dW for every edge as a sum over the paths through it (Neural Race Eqs. 3 and 4), dict of (..., rows, columns).
 
     Uses nothing of the data but `statistics`. Equal to `backpropagate` to rounding.
     """
     check_weights(network, weights)
-    direction = {name: torch.zeros_like(weights[name]) for name in network.edges}
-    for path, error in zip(network.paths, path_errors(network, weights, statistics), strict=True):
+    slope = {name: torch.zeros_like(weights[name]) for name in network.edges}
+    errors = path_errors(network, weights, statistics, detached=detached)
+    for path, error in zip(network.paths, errors, strict=True):
         for name, before, after in zip(path.edges, *path_products(path, weights), strict=True):
             term = error if after is None else after.mT @ error
-            direction[name] = direction[name] + (term if before is None else term @ before.mT)
-    return direction
+            slope[name] = slope[name] - (term if before is None else term @ before.mT)
+    return slope
 
 
-def loss_of_statistics(network, weights, statistics):
+def loss_of_statistics(network: Network, weights: Weights, statistics: Statistics) -> Tensor:
     """The loss of Eq. 1 from the effective datasets alone, (...,)."""
     maps = path_maps(network, weights)
     total = 0.5 * statistics.yy
@@ -163,69 +207,21 @@ def loss_of_statistics(network, weights, statistics):
     return total
 
 
-def flow(network, weights, source, times, tau=1.0, rtol=1e-11):
-    """Weights under gradient flow tau dW/dt = -dL/dW at `times`, dict of (times, ..., rows, columns) (Neural Race Eq. 2).
-
-    `source` is the `Statistics` of the effective datasets, or the `Data` themselves: the same flow, faster on graphs with
-    more paths than edges. An adaptive Runge-Kutta integration (order 8) to relative precision `rtol`; the whole ensemble
-    is one system.
-    """
-    names, shapes = list(network.edges), [weights[name].shape for name in network.edges]
-    lengths = [math.prod(shape) for shape in shapes]
-    downhill = backpropagate if isinstance(source, Data) else gradient
-
-    def unpack(flat):
-        parts = torch.as_tensor(flat).split(lengths, dim=-1)
-        return {n: part.reshape(*part.shape[:-1], *s) for n, part, s in zip(names, parts, shapes, strict=True)}
-
-    def velocity(_, flat):
-        direction = downhill(network, unpack(flat), source)
-        return torch.cat([direction[name].reshape(-1) for name in names]).numpy() / tau
-
-    start = torch.cat([weights[name].reshape(-1) for name in names]).double().numpy()
-    return unpack(_integrate(velocity, start, times, rtol))
-
-
-def _integrate(velocity, start, times, rtol):
-    """Solution of an ordinary differential equation at `times`, (times, ...)."""
-    times = np.asarray(times, dtype=float)
-    # the absolute tolerance lies far below the smallest starting weights, which decide when learning sets in
-    solution = solve_ivp(velocity, (0.0, times[-1]), start, "DOP853", times, rtol=rtol, atol=rtol * 1e-4)
-    if not solution.success:
-        raise RuntimeError(f"the integration stopped at time {solution.t[-1]:.4g}: {solution.message}")
-    return solution.y.T.copy()
-
-
-def balance(network, weights):
-    """Σ_in W Wᵀ - Σ_out Wᵀ W at every hidden node, dict of (..., size, size).
-
-    Constant under gradient flow for every graph, every gating, every dataset and every start, and with it a check of
-    any run: whatever drifts is the error of the integration (for gradient descent proportional to the step). It
-    generalises the conserved M B1² - B2² of Neural Race, Section 4.
-    """
-    law = {}
-    for node in network.hidden:
-        into = sum(weights[edge.name] @ weights[edge.name].mT for edge in network.incoming[node])
-        law[node] = into - sum(weights[edge.name].mT @ weights[edge.name] for edge in network.outgoing[node])
-    return law
-
-
-def balance_drift(network, start, end):
-    """Largest change of the conserved `balance` between two sets of weights, relative to the weights' largest square."""
-    before, after = balance(network, start), balance(network, end)
-    if not before:
-        raise ValueError("the network has no hidden node, so nothing is conserved")
-    size = max((weight**2).sum((-2, -1)).max() for weight in (*start.values(), *end.values()))
-    return float(max((after[node] - before[node]).abs().max() for node in before) / size)
-
-
-def initial_weights(network, scale, seeds=1, seed=0, law="gaussian", dtype=torch.float64, device="cpu"):
-    """Random weights for every edge, dict of (seeds, rows, columns).
+def initial_weights(
+    network: Network,
+    scale: float | Tensor,
+    seeds: int = 1,
+    seed: int = 0,
+    law: str = "gaussian",
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> Weights:
+    """Random weights for every edge, dict of (seeds, rows, columns); `scale` is one number, or one for each seed.
 
     `law`: "gaussian" (entries of standard deviation `scale`), "orthogonal" (all singular values equal to `scale`) or
     "xavier" (entries of variance scale² · 2 / (rows + columns)).
     """
-    streams = Streams(seeds, seed)
+    streams, scale = Streams(seeds, seed), one_per_seed(scale, seeds)
     weights = {}
     for name, edge in network.edges.items():
         rows, columns = network.sizes[edge.target], network.sizes[edge.source]
@@ -233,8 +229,8 @@ def initial_weights(network, scale, seeds=1, seed=0, law="gaussian", dtype=torch
     return weights
 
 
-def check_weights(network, weights):
-    """Raise a ValueError that names the first weight matrix which does not fit `network`."""
+def check_weights(network: Network, weights: Weights, data: Data | None = None) -> None:
+    """Raise a ValueError that names the first weight matrix which does not fit `network`, or the precision of `data`."""
     if set(weights) != set(network.edges):
         odd = min(set(weights) ^ set(network.edges))
         raise ValueError(f"weights and edges do not match: {odd!r} is only one of the two")
@@ -242,3 +238,5 @@ def check_weights(network, weights):
         expected = (network.sizes[edge.target], network.sizes[edge.source])
         if tuple(weights[name].shape[-2:]) != expected:
             raise ValueError(f"the weights of {name!r} have shape {tuple(weights[name].shape[-2:])}; expected {expected}")
+        if data is not None:
+            data.same_kind(f"the weights of {name!r}", weights[name])

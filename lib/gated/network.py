@@ -1,9 +1,13 @@
 """What a gated network is: a graph with sizes, and data that bring their gates along (Neural Race, Section 2)."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import networkx
 import torch
+from torch import Tensor
+
+from lib.linear.shapes import WrongAxes
 
 
 class TooManyPaths(ValueError):
@@ -12,6 +16,8 @@ class TooManyPaths(ValueError):
 
 @dataclass(frozen=True)
 class Edge:
+    """A weight matrix between two nodes."""
+
     name: str
     source: str
     target: str
@@ -25,14 +31,14 @@ class Path:
     nodes: tuple[str, ...]
 
     @property
-    def source(self):
+    def source(self) -> str:
         return self.nodes[0]
 
     @property
-    def target(self):
+    def target(self) -> str:
         return self.nodes[-1]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return " → ".join(self.nodes)
 
 
@@ -44,13 +50,13 @@ class Network:
     are the inputs, nodes without outgoing ones the outputs; skip edges and several inputs and outputs are all fine.
     """
 
-    def __init__(self, sizes, edges, max_paths=2000):
+    def __init__(self, sizes: dict[str, int], edges: Sequence[tuple[str, ...]], max_paths: int = 2000):
         self.sizes = dict(sizes)
         self.max_paths = max_paths
         for node, size in self.sizes.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
                 raise ValueError(f"node {node!r} has size {size!r}; a size is a whole number of neurons, at least 1")
-        self.edges = {}
+        self.edges: dict[str, Edge] = {}
         for source, target, *name in edges:
             for node in (source, target):
                 if node not in self.sizes:
@@ -75,16 +81,16 @@ class Network:
         self.inputs = [v for v in self.sizes if not self.incoming[v]]
         self.outputs = [v for v in self.sizes if not self.outgoing[v]]
         self.hidden = [v for v in self.sizes if self.incoming[v] and self.outgoing[v]]
-        self._paths = None
+        self._paths: list[Path] | None = None
 
-    def _free_name(self, name):
+    def _free_name(self, name: str) -> str:
         candidate, number = name, 1
         while candidate in self.edges:
             number += 1
             candidate = f"{name} ({number})"
         return candidate
 
-    def count_paths(self):
+    def count_paths(self) -> int:
         """Number of paths from inputs to outputs, without enumerating them."""
         ways = {}
         for node in self.order:
@@ -92,7 +98,7 @@ class Network:
         return sum(ways[node] for node in self.outputs)
 
     @property
-    def paths(self):
+    def paths(self) -> list[Path]:
         """All paths that start at an input node and end at an output node, in a fixed order."""
         if self._paths is None:
             number = self.count_paths()
@@ -105,14 +111,14 @@ class Network:
             self._paths = [path for node in self.inputs for path in self._walk(node)]
         return self._paths
 
-    def _walk(self, node, edges=(), nodes=()):
+    def _walk(self, node: str, edges: tuple[str, ...] = (), nodes: tuple[str, ...] = ()) -> Iterator[Path]:
         nodes = (*nodes, node)
         if not self.outgoing[node]:
             yield Path(edges, nodes)
         for edge in self.outgoing[node]:
             yield from self._walk(edge.target, (*edges, edge.name), nodes)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Network({len(self.sizes)} nodes, {len(self.edges)} edges, {self.count_paths()} paths)"
 
 
@@ -125,14 +131,14 @@ class Data:
     uniform unless given. Gates of input nodes are refused: the forward rule pins an input to its value.
     """
 
-    x: dict
-    y: dict
-    gates: dict = field(default_factory=dict)
-    probability: torch.Tensor | None = None
+    x: dict[str, Tensor]
+    y: dict[str, Tensor]
+    gates: dict[str, Tensor] = field(default_factory=dict)
+    probability: Tensor | None = None
 
     def __post_init__(self):
-        self.x = {node: torch.as_tensor(value) for node, value in self.x.items()}
-        self.y = {node: torch.as_tensor(value) for node, value in self.y.items()}
+        self.x = {node: _floating(value) for node, value in self.x.items()}
+        self.y = {node: _floating(value) for node, value in self.y.items()}
         like = next(iter(self.x.values()))
         self.gates = {name: torch.as_tensor(gate).to(like) for name, gate in self.gates.items()}
         if self.probability is None:
@@ -141,24 +147,32 @@ class Data:
             self.probability = torch.as_tensor(self.probability).to(like)
 
     @property
-    def items(self):
+    def items(self) -> int:
         return self.probability.shape[-1]
 
-    def gate(self, name):
+    def gate(self, name: str) -> Tensor:
         """The gate of a node or an edge, (items,)."""
         return self.gates.get(name, torch.ones_like(self.probability))
 
-    def check(self, network):
+    def check(self, network: Network, targets: bool = True) -> None:
         """Raise a ValueError that names what does not fit `network`."""
-        for kind, nodes, given in (("input", network.inputs, self.x), ("output", network.outputs, self.y)):
+        kinds = [("input", network.inputs, self.x)] + [("output", network.outputs, self.y)] * targets
+        for kind, nodes, given in kinds:
             if set(given) != set(nodes):
                 raise ValueError(f"the {kind} nodes are {sorted(nodes)}, but data were given for {sorted(given)}")
             for node, value in given.items():
-                if value.shape != (network.sizes[node], self.items):
-                    raise ValueError(
-                        f"data of {kind} node {node!r} have shape {tuple(value.shape)}; "
-                        f"expected (size, items) = {(network.sizes[node], self.items)}"
+                size = network.sizes[node]
+                if value.shape != (size, self.items):
+                    turned = value.ndim == 2 and value.shape[0] != size and value.shape[1] == size
+                    raise WrongAxes(
+                        f"data of {kind} node {node!r} have shape {tuple(value.shape)}; expected (size, items) = "
+                        + (
+                            f"({size}, items): items are columns, are rows and columns swapped?"
+                            if turned
+                            else f"{(size, self.items)}"
+                        )
                     )
+                self.same_kind(f"data of {kind} node {node!r}", value)
         for name, gate in self.gates.items():
             if name in network.inputs:
                 raise ValueError(f"{name!r} is an input node: its activity is the example itself and cannot be gated")
@@ -166,4 +180,28 @@ class Data:
                 known = ", ".join([*network.sizes, *network.edges])
                 raise ValueError(f"there is a gate for {name!r}, but no such node or edge; known are {known}")
             if gate.shape != (self.items,):
-                raise ValueError(f"the gate of {name!r} has shape {tuple(gate.shape)}; expected (items,) = ({self.items},)")
+                raise WrongAxes(f"the gate of {name!r} has shape {tuple(gate.shape)}; expected (items,) = ({self.items},)")
+
+    def same_kind(self, what: str, tensor: Tensor) -> None:
+        """Raise a ValueError unless `tensor` has the precision and the device of the inputs."""
+        like = self.probability
+        if (tensor.dtype, tensor.device) != (like.dtype, like.device):
+            theirs, ours = (f"{str(one.dtype).removeprefix('torch.')} on {one.device}" for one in (tensor, like))
+            raise WrongAxes(f"{what} are {theirs}, the inputs {ours}; bring them to one precision and device")
+
+
+def _floating(value: Tensor) -> Tensor:
+    value = torch.as_tensor(value)
+    return value if value.is_floating_point() else value.double()
+
+
+def one_per_seed(value: float | Tensor, seeds: int | None = None, axes: int = 2) -> float | Tensor:
+    """A number as it is; one number for each seed as (seeds, 1, 1), ready to multiply weights with `axes` axes."""
+    if isinstance(value, int | float):
+        return value
+    value = torch.as_tensor(value)
+    if value.ndim == 1:
+        if seeds is not None and len(value) != seeds:
+            raise WrongAxes(f"{len(value)} numbers were given for {seeds} seeds; give one, or one for each seed")
+        value = value.reshape(-1, *[1] * axes)
+    return value

@@ -1,15 +1,25 @@
-"""Architecture graphs to look at and to test with: pictures of gated networks, and random ones."""
+"""Pictures of architecture graphs and of what their gates leave open."""
 
 import matplotlib.pyplot as plt
 import networkx
+from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch
 
+from lib.gated.network import Data, Edge, Network
 from lib.press.plots import COLOURS
 
 OFF = "#c8ccd2"
 
 
-def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, radius=0.17):
+def draw(
+    network: Network,
+    data: Data | None = None,
+    example: int | None = None,
+    ax: Axes | None = None,
+    labels: bool = True,
+    sizes: bool = True,
+    radius: float = 0.17,
+) -> Axes:
     """A picture of `network`, inputs at the left: nodes with their names and sizes, and edges.
 
     With `data`, gated nodes and edges are orange and say on which share of the examples they are on. With `example` too,
@@ -20,7 +30,7 @@ def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, rad
     share = {name: float((gate != 0).double().mean()) for name, gate in data.gates.items()} if data else {}
     alive = _alive(network, data, example) if example is not None else None
 
-    def colour(name):
+    def colour(name: str) -> str:
         if alive is not None and name not in alive:
             return OFF
         return COLOURS["gated"] if name in share else COLOURS["data"]
@@ -56,7 +66,7 @@ def draw(network, data=None, example=None, ax=None, labels=True, sizes=True, rad
     return ax
 
 
-def positions(network, gap=0.55):
+def positions(network: Network, gap: float = 0.55) -> dict[str, tuple[float, float]]:
     """Where to draw each node, dict of (x, y): column by longest way from an input, `gap` apart within a column."""
     column = {}
     for node in network.order:
@@ -71,7 +81,7 @@ def positions(network, gap=0.55):
     return place
 
 
-def _bend(place, edge, radius):
+def _bend(place: dict[str, tuple[float, float]], edge: Edge, radius: float) -> float:
     """How much to curve an edge, so that it passes other nodes at a distance: 0 if a straight line does."""
     (x0, y0), (x1, y1) = place[edge.source], place[edge.target]
     for node, (x, y) in place.items():
@@ -81,11 +91,11 @@ def _bend(place, edge, radius):
     return 0.0
 
 
-def _circle_of(ax, centre, radius):
+def _circle_of(ax: Axes, centre: tuple[float, float], radius: float) -> Circle:
     return Circle(centre, radius, transform=ax.transData)
 
 
-def _alive(network, data, example):
+def _alive(network: Network, data: Data, example: int) -> set[str]:
     """Names of nodes and edges that carry signal from an input to an output on one example."""
     on = {name for name in [*network.sizes, *network.edges] if data.gate(name)[example] != 0}
     graph = networkx.DiGraph()

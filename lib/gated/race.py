@@ -8,57 +8,118 @@ names of the simulation in `lib.gated`: `race.flow` and `race.loss` predict `gat
     b = flow(network, reduction, start=0.05, times=t)                  # dict of (times, modes): Eq. 10
     predicted = loss(network, reduction, b)                            # (times,)
 
-Below that: the closed forms of the paper's examples, exclusive-or and routing.
+The paper's own examples have closed forms: `gated.architectures.closed_forms`.
 """
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from lib.gated.engine import _integrate
+from lib.gated.dynamics import integrate
+from lib.gated.engine import Statistics, Weights
+from lib.gated.network import Edge, Network
 from lib.linear.draws import Streams, random_matrix
+
+EXACT = 1e-8  # share of a dataset off the diagonal that counts as rounding
 
 
 class NotDiagonalisable(ValueError):
-    """No set of singular vectors diagonalises all effective datasets, so the modes do not decouple."""
+    """No set of singular vectors diagonalises all effective datasets, so the modes do not decouple.
+
+    `distance` is the largest share of a dataset's norm that lies off the diagonal, `worst` the name of that dataset.
+    """
+
+    def __init__(self, distance: float, worst: str):
+        self.distance, self.worst = distance, worst
+        super().__init__(
+            f"the effective datasets have no common singular vectors: {distance:.1%} of {worst} lies off the diagonal. "
+            "Accept an approximation with tolerance=1, or draw the network so that fewer paths share an edge."
+        )
+
+
+class RoughReduction(UserWarning):
+    """The modes do not decouple, and the race is an approximation: the message says by how much."""
 
 
 @dataclass
 class Reduction:
-    """Effective datasets in their common singular vectors (Neural Race Eqs. 7 and 8).
+    """Effective datasets in their common singular vectors (Neural Race Eqs. 7 and 8), the strongest mode first.
 
     `bases[v]` (size, modes) holds R_v: V_v at inputs, U_v at outputs, orthonormal columns at hidden nodes; a column is
-    zero where a node is too small to carry the mode. `s` is (paths, modes) and `d[j, p]` is (modes,), the diagonals of
-    S(p) and D(j, p). `distance` is the largest share of a dataset's norm that lies off the diagonal: 0 when Eqs. 7
-    and 8 hold exactly, and `worst` names that dataset.
+    zero where a node is too small to carry the mode. Where the edges out of an input node need vectors of their own, its
+    basis is kept by edge instead, `bases["x→h1"]`. `s` is (paths, modes) and `d[j, p]` is (modes,), the diagonals of S(p)
+    and D(j, p). `distance` is the largest share of a dataset's norm that lies off the diagonal: 0 when Eqs. 7 and 8 hold
+    exactly, and `worst` names that dataset.
     """
 
-    bases: dict
-    s: torch.Tensor
-    d: dict
-    yy: torch.Tensor
+    bases: dict[str, Tensor]
+    s: Tensor
+    d: dict[tuple[int, int], Tensor]
+    yy: Tensor
     distance: float
     worst: str
 
+    def ends(self, edge: Edge) -> tuple[Tensor, Tensor]:
+        """R at the target and at the source of an edge, (size, modes) each."""
+        return self.bases[edge.target], self.bases[edge.name if edge.name in self.bases else edge.source]
 
-def reduce(network, statistics, tolerance=1e-8, seed=0):
+    def __str__(self) -> str:
+        off = f", {self.distance:.1%} of {self.worst} off the diagonal" if self.distance > EXACT else ", exact"
+        return f"{self.s.shape[-1]} modes{off}"
+
+
+def reduce(network: Network, statistics: Statistics, tolerance: float = EXACT, seed: int = 0, copies: bool = True) -> Reduction:
     """Find the common singular vectors of all effective datasets and express the data in them.
 
-    Raises NotDiagonalisable when more than `tolerance` of any dataset stays off the diagonal; tolerance=1 accepts
-    everything (the race is then an approximation, and `distance` says how crude). `seed` draws the free bases of the
-    hidden nodes.
+    If the paths ask one input node for different vectors, each edge out of an input gets its own copy of that node. That
+    is free: an edge reads its copy, the copies hold the same example, so the function, the paths, the effective datasets
+    and the gradient of every weight are what they were; only R may now differ from edge to edge. `copies=False` takes the
+    graph as drawn.
+
+    Raises NotDiagonalisable when more than `tolerance` of any dataset still stays off the diagonal. tolerance=1 accepts
+    everything: the race is then an approximation, `distance` says how crude, and so does a warning. `seed` draws the
+    free bases of the hidden nodes.
     """
+    found = _reduce(network, statistics, seed)
+    if copies and found.distance > EXACT and any(len(network.outgoing[v]) > 1 for v in network.inputs):
+        apart, original = _copied(network)
+        again = _reduce(apart, statistics, seed)
+        if again.distance < found.distance:
+            again.bases = {original.get(name, name): basis for name, basis in again.bases.items()}
+            found = again
+    if found.distance > tolerance:
+        raise NotDiagonalisable(found.distance, found.worst)
+    if found.distance > EXACT:
+        message = f"the modes do not decouple, the race is an approximation: {found.distance:.1%} of {found.worst} lies off"
+        warnings.warn(message + " the diagonal", RoughReduction, stacklevel=2)
+    return found
+
+
+def _copied(network: Network) -> tuple[Network, dict[str, str]]:
+    """The network with one input node per edge that leaves one, and {copy: the edge that reads it}; same paths, same order."""
+    sizes, source = {}, {}
+    for node, size in network.sizes.items():
+        readers = network.outgoing[node] if node in network.inputs else []
+        if len(readers) > 1:
+            source |= {edge.name: f"{node} for {edge.name}" for edge in readers}
+            sizes |= {source[edge.name]: size for edge in readers}
+        else:
+            sizes[node] = size
+    edges = [(source.get(edge.name, edge.source), edge.target, edge.name) for edge in network.edges.values()]
+    return Network(sizes, edges, network.max_paths), {copy: name for name, copy in source.items()}
+
+
+def _reduce(network: Network, statistics: Statistics, seed: int) -> Reduction:
     bases = _common_vectors(network, statistics)
-    modes = next(iter(bases.values())).shape[-1]
-    streams = Streams(1, seed)
-    for node in network.hidden:
-        frame = random_matrix(streams.normal(network.sizes[node], min(modes, network.sizes[node]))[0], 1.0, "orthogonal")
-        bases[node] = torch.nn.functional.pad(frame, (0, modes - frame.shape[-1]))
     paths, distance, worst = network.paths, 0.0, ""
 
-    def diagonal(sigma, left, right, name):
+    def diagonal(sigma: Tensor, left: Tensor, right: Tensor, name: str) -> Tensor:
         nonlocal distance, worst
+        sigma = sigma.double()
         entries = torch.einsum("im,ij,jm->m", left, sigma, right)
         rest = (sigma - (left * entries) @ right.mT).norm()
         share = float(rest / sigma.norm()) if sigma.norm() > 0 else 0.0
@@ -66,25 +127,28 @@ def reduce(network, statistics, tolerance=1e-8, seed=0):
             distance, worst = share, name
         return entries
 
-    s = [
-        diagonal(yx, bases[path.target], bases[path.source], f"Σyx({path})")
-        for path, yx in zip(paths, statistics.yx, strict=True)
-    ]
+    s = torch.stack(
+        [
+            diagonal(yx, bases[path.target], bases[path.source], f"Σyx({path})")
+            for path, yx in zip(paths, statistics.yx, strict=True)
+        ]
+    )
     d = {
         (j, p): diagonal(xx, bases[paths[j].source], bases[paths[p].source], f"Σx({paths[j]}, {paths[p]})")
         for (j, p), xx in statistics.xx.items()
     }
-    if distance > tolerance:
-        raise NotDiagonalisable(
-            f"the effective datasets have no common singular vectors: {distance:.1%} of {worst} lies off the diagonal. "
-            "If paths ask one input node for different singular vectors, give each path its own copy of the input "
-            "(the same function); or accept an approximation with tolerance=1."
-        )
-    return Reduction(bases, torch.stack(s), d, statistics.yy, distance, worst)
+    order = s.abs().amax(0).sort(descending=True, stable=True).indices  # what a mode can learn on its best path
+    bases = {node: basis[:, order] for node, basis in bases.items()}
+    modes, streams = len(order), Streams(1, seed)
+    for node in network.hidden:
+        frame = random_matrix(streams.normal(network.sizes[node], min(modes, network.sizes[node]))[0], 1.0, "orthogonal")
+        bases[node] = torch.nn.functional.pad(frame, (0, modes - frame.shape[-1]))
+    d = {pair: entries[order] for pair, entries in d.items()}
+    return Reduction(bases, s[:, order], d, statistics.yy, distance, worst)
 
 
-def _common_vectors(network, statistics):
-    """Candidate singular vectors for all input and output nodes, dict of (size, modes), strongest mode first.
+def _common_vectors(network: Network, statistics: Statistics) -> dict[str, Tensor]:
+    """Candidate singular vectors for all input and output nodes, dict of (size, modes); no mode where there are no data.
 
     Stack a random positive mixture of all datasets into one symmetric matrix over all inputs and outputs. If Eqs. 7
     and 8 hold, each of its eigenvectors stays within one mode, and its piece at a node is that node's singular vector.
@@ -119,15 +183,24 @@ def _common_vectors(network, statistics):
         home = next((mode for mode in modes if not set(mode) & set(pieces)), None)
         modes.append(pieces) if home is None else home.update(pieces)
     zero = {v: torch.zeros(network.sizes[v], dtype=torch.float64) for v in nodes}
+    if not modes:  # no path sees any data
+        return {v: torch.zeros(network.sizes[v], 0, dtype=torch.float64) for v in nodes}
     return {v: torch.stack([mode.get(v, zero[v]) for mode in modes], -1) for v in nodes}
 
 
-def strengths(network, b):
+def strengths(network: Network, b: dict[str, Tensor]) -> Tensor:
     """Total strength of every path and mode, (..., paths, modes): the product of b along the path."""
     return torch.stack([torch.stack([b[name] for name in path.edges]).prod(0) for path in network.paths], -2)
 
 
-def flow(network, reduction, start, times, tau=1.0, rtol=1e-11):
+def flow(
+    network: Network,
+    reduction: Reduction,
+    start: float | dict[str, float | Tensor],
+    times: Sequence[float] | Tensor,
+    tau: float = 1.0,
+    rtol: float = 1e-11,
+) -> dict[str, Tensor]:
     """The race: singular values of every edge at `times`, dict of (times, modes) (Neural Race Eq. 10).
 
     `start` is one number for all edges and modes, or a dict from edge to (modes,). Mode by mode,
@@ -139,7 +212,7 @@ def flow(network, reduction, start, times, tau=1.0, rtol=1e-11):
     s, d = reduction.s.numpy(), {key: value.numpy() for key, value in reduction.d.items()}
     along = [[position[name] for name in path.edges] for path in paths]
 
-    def velocity(_, flat):
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
         b = flat.reshape(alive.shape)
         a = np.stack([b[edges].prod(0) for edges in along])  # (paths, modes)
         error = s.copy()
@@ -153,24 +226,24 @@ def flow(network, reduction, start, times, tau=1.0, rtol=1e-11):
 
     first = _start(network, reduction, start)
     first = np.stack([first[name].numpy() for name in names]).reshape(-1)
-    path = torch.as_tensor(_integrate(velocity, first, times, rtol)).reshape(-1, *alive.shape)
+    path = torch.as_tensor(integrate(velocity, first, times, rtol)).reshape(len(times), *alive.shape)
     return {name: path[:, i] for i, name in enumerate(names)}
 
 
-def _alive(network, reduction, name):
+def _alive(network: Network, reduction: Reduction, name: str) -> Tensor:
     """1 for the modes that both ends of an edge can carry, (modes,)."""
-    edge = network.edges[name]
-    return ((reduction.bases[edge.source].norm(dim=0) > 0) & (reduction.bases[edge.target].norm(dim=0) > 0)).double()
+    target, source = reduction.ends(network.edges[name])
+    return ((source.norm(dim=0) > 0) & (target.norm(dim=0) > 0)).double()
 
 
-def _start(network, reduction, start):
+def _start(network: Network, reduction: Reduction, start: float | dict[str, float | Tensor]) -> dict[str, Tensor]:
     if not isinstance(start, dict):
         start = {name: start for name in network.edges}
     alive = {name: _alive(network, reduction, name) for name in network.edges}
     return {name: torch.as_tensor(start[name], dtype=torch.float64) * alive[name] for name in network.edges}
 
 
-def loss(network, reduction, b):
+def loss(network: Network, reduction: Reduction, b: dict[str, Tensor]) -> Tensor:
     """Loss along the race, (...,): Eq. 1 in the common singular vectors."""
     a = strengths(network, b)
     total = 0.5 * reduction.yy - (a * reduction.s).sum((-2, -1))
@@ -179,9 +252,8 @@ def loss(network, reduction, b):
     return total
 
 
-def decoupled_weights(network, reduction, start):
+def decoupled_weights(network: Network, reduction: Reduction, start: float | dict[str, float | Tensor]) -> Weights:
     """Weights R_target diag(b) R_sourceᵀ, dict of (rows, columns), from which the race is exact (Neural Race Eq. 9)."""
     b = _start(network, reduction, start)
-    return {
-        name: (reduction.bases[edge.target] * b[name]) @ reduction.bases[edge.source].mT for name, edge in network.edges.items()
-    }
+    ends = {name: reduction.ends(edge) for name, edge in network.edges.items()}
+    return {name: (target * b[name]) @ source.mT for name, (target, source) in ends.items()}

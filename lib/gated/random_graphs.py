@@ -4,21 +4,21 @@ import itertools
 
 import torch
 
-from lib.gated.engine import initial_weights
+from lib.gated.engine import Weights, initial_weights
 from lib.gated.network import Data, Network
 
 
-def random_example(seed):
+def random_example(seed: int) -> tuple[Network, Data, Weights]:
     """A random graph of 2 to 7 nodes with parallel and skip edges, several inputs and outputs, binary and real gates.
 
     Returns `Network`, `Data` and weights for two seeds: something to hold a formula against.
     """
     generator = torch.Generator().manual_seed(seed)
 
-    def whole(low, high):
+    def whole(low: int, high: int) -> int:
         return int(torch.randint(low, high + 1, (1,), generator=generator))
 
-    def normal(*shape):
+    def normal(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     number = whole(3, 7)

@@ -1,8 +1,9 @@
 """Deep linear networks: what they learn, when, and from which start.
 
 Closed forms of learning in modes (`theory`) beside the chains of matrices that they predict (`chains`); gradient descent
-for whole ensembles with a recording (`descent`); random draws that depend on the
-seed alone (`draws`); shapes checked at the door (`shapes`).
+for whole ensembles with a recording (`descent`); how alike two learning curves are (`curves`); random draws that depend
+on the seed alone (`draws`); shapes checked at the door (`shapes`). Items are columns, weights (..., out, in), losses half
+the squared error, mean over items.
 
     from lib import linear
     from lib.data import tasks
@@ -34,7 +35,8 @@ __getattr__, __dir__, __all__ = door(
         ),
         "chains": ("small_weights", "product", "statistics_gradient", "statistics_loss", "train_on_statistics"),
         "descent": ("Recording", "crossing", "descend"),
+        "curves": (),
         "draws": ("LAWS", "Streams", "random_matrix"),
-        "shapes": ("axes", "WrongAxes"),
+        "shapes": ("axes", "check_chain", "reals", "WrongAxes"),
     },
 )

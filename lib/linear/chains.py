@@ -1,39 +1,106 @@
 """Chains of matrices: deep linear networks and their training, on correlations instead of items.
 
-The simulation that `linear.theory` predicts. Weights are a list of (..., out, in), input to output.
+The simulation that `linear.theory` predicts. Weights are a list of (..., out, in), input to output; x is (features, items)
+and y (outputs, items). The loss is half the squared error, mean over items.
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from lib.linear.descent import Recording, descend
-from lib.linear.theory import correlations
+from lib.linear.draws import Streams
+from lib.linear.shapes import axes, check_chain, reals
+from lib.linear.theory import Modes, correlations
 
 
-def small_weights(shapes, std: float, seeds: int, seed: int = 0, dtype=torch.float64, device="cpu") -> list[Tensor]:
-    """Independent Gaussian matrices of the given (out, in) shapes, one ensemble member per seed: (seeds, out, in)."""
-    generator = torch.Generator().manual_seed(seed)
-    draw = [torch.randn(seeds, *shape, generator=generator, dtype=torch.float64) * std for shape in shapes]
-    return [w.to(device=device, dtype=dtype) for w in draw]
+def small_weights(
+    shapes: Sequence[tuple[int, int]],
+    std: float,
+    seeds: int,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> list[Tensor]:
+    """Independent Gaussian matrices of the given (out, in) shapes and standard deviation: a list of (seeds, out, in).
+
+    Network k of the ensemble `seed` is the same however many there are, in every precision and on every device.
+    """
+    streams = Streams(seeds, seed)
+    return [(std * streams.normal(*shape)).to(device=device, dtype=dtype) for shape in shapes]
 
 
-def product(weights: list[Tensor]) -> Tensor:
+def product(weights: Sequence[Tensor]) -> Tensor:
     """The linear map W_N … W_1 of a chain of matrices, (..., outputs, features)."""
+    return _product(check_chain("product", weights))
+
+
+@axes(sigma_yx="outputs features", sigma_x="features features")
+def statistics_gradient(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor) -> list[Tensor]:
+    """+dL/dW of the mean loss for every matrix of a linear chain, from correlations alone (Neural Race Eqs 3-6).
+
+    The data enter only through Sigma_yx and Sigma_x, so a step costs the same for ten items or ten million.
+    """
+    chain = check_chain("statistics_gradient", weights, sigma_yx=("outputs features", sigma_yx))
+    return _gradient(chain, sigma_yx, sigma_x)
+
+
+@axes(sigma_yx="outputs features", sigma_x="features features")
+def statistics_loss(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor, power: float | Tensor) -> Tensor:
+    """Mean squared error, halved, of a linear chain: power/2 - <W, Sigma_yx> + <W Sigma_x, W>/2; shape (...,).
+
+    `power` is the mean of |y|² over items.
+    """
+    chain = check_chain("statistics_loss", weights, sigma_yx=("outputs features", sigma_yx))
+    return _loss(chain, sigma_yx, sigma_x, power)
+
+
+@axes(x="features items", y="outputs items")
+def train_on_statistics(
+    weights: Sequence[Tensor],
+    x: Tensor,
+    y: Tensor,
+    *,
+    step: float | Tensor,
+    steps: int,
+    every: int = 1,
+    decomposition: Modes | None = None,
+) -> Recording:
+    """Full-batch gradient descent of a linear chain on the mean loss, run on the correlations instead of the items.
+
+    Identical to training on the items themselves (tests hold it to 1e-10). Records `loss` (time, ...) and, when a
+    `Modes` decomposition is given, `strength` (time, ..., modes). The weights are updated in place.
+    """
+    x, y = reals(x, y)
+    chain = check_chain("train_on_statistics", weights, x=("features items", x), y=("outputs items", y))
+    sigma_yx, sigma_x = correlations(x, y)
+    power = y.square().sum((-2, -1)) / y.shape[-1]
+
+    def observe(w: list[Tensor]) -> dict[str, Tensor]:
+        seen = {"loss": _loss(w, sigma_yx, sigma_x, power)}
+        if decomposition is not None:
+            seen["strength"] = torch.einsum("om,...of,fm->...m", decomposition.u, _product(w), decomposition.v)
+        return seen
+
+    return descend(chain, lambda w: _gradient(w, sigma_yx, sigma_x), step=step, steps=steps, every=every, observe=observe)
+
+
+# What runs at every step, without the checks at the door
+
+
+def _product(weights: Sequence[Tensor]) -> Tensor:
     total = weights[0]
     for w in weights[1:]:
         total = w @ total
     return total
 
 
-def statistics_gradient(weights: list[Tensor], sigma_yx: Tensor, sigma_x: Tensor) -> list[Tensor]:
-    """Gradient of the mean loss for every matrix of a linear chain, from correlations alone (Neural Race Eqs 3-6).
-
-    The data enter only through Sigma_yx and Sigma_x, so a step costs the same for ten items or ten million.
-    """
+def _gradient(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor) -> list[Tensor]:
     before = [None]  # maps from the input up to each layer
     for w in weights[:-1]:
         before.append(w if before[-1] is None else w @ before[-1])
-    error = product(weights) @ sigma_x - sigma_yx  # (..., outputs, features)
+    error = _product(weights) @ sigma_x - sigma_yx  # (..., outputs, features)
     gradients, after = [None] * len(weights), None
     for i in range(len(weights) - 1, -1, -1):
         back = error if after is None else after.mT @ error
@@ -42,29 +109,6 @@ def statistics_gradient(weights: list[Tensor], sigma_yx: Tensor, sigma_x: Tensor
     return gradients
 
 
-def statistics_loss(weights: list[Tensor], sigma_yx: Tensor, sigma_x: Tensor, power: float) -> Tensor:
-    """Mean squared error, halved, of a linear chain: power/2 - <W, Sigma_yx> + <W Sigma_x, W>/2; shape (...,)."""
-    w = product(weights)
+def _loss(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor, power: float | Tensor) -> Tensor:
+    w = _product(weights)
     return power / 2 - (w * sigma_yx).sum((-2, -1)) + ((w @ sigma_x) * w).sum((-2, -1)) / 2
-
-
-def train_on_statistics(
-    weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: int, every: int = 1, decomposition=None
-) -> Recording:
-    """Full-batch gradient descent of a linear chain on the mean loss, run on the correlations instead of the items.
-
-    Identical to training on the items themselves (tests hold it to 1e-10). Records `loss` (time, ...) and, when a
-    `Modes` decomposition is given, `strength` (time, ..., modes). The weights are updated in place.
-    """
-    sigma_yx, sigma_x = correlations(x, y)
-    power = float(y.square().sum() / y.shape[-1])
-
-    def observe(w):
-        seen = {"loss": statistics_loss(w, sigma_yx, sigma_x, power)}
-        if decomposition is not None:
-            seen["strength"] = torch.einsum("om,...of,fm->...m", decomposition.u, product(w), decomposition.v)
-        return seen
-
-    return descend(
-        weights, lambda w: statistics_gradient(w, sigma_yx, sigma_x), step=step, steps=steps, every=every, observe=observe
-    )

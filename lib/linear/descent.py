@@ -5,12 +5,17 @@ given the weights and a function that returns their gradients, and writes down w
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
+
+from lib.linear.shapes import WrongAxes, axes
+
+Weights = Sequence[Tensor] | dict[Any, Tensor]  # one tensor per layer, or one per edge of a graph
 
 
 @dataclass
@@ -25,13 +30,23 @@ class Recording:
             raise KeyError(f"nothing called '{name}' was recorded; there is {', '.join(self.values) or 'nothing'}")
         return self.values[name]
 
-    def time_to(self, level: float, name: str = "loss") -> Tensor:
+    def time_to(self, level: float | Tensor, name: str = "loss") -> Tensor:
         """First time (in steps, interpolated) at which a falling quantity is at or below `level`; NaN if it never is."""
         return crossing(self.time, self[name], level)
 
 
-def crossing(time: Tensor, values: Tensor, level, rising: bool = False) -> Tensor:
-    """First time at which `values` (times, ...) crosses `level`, linearly interpolated; NaN where it never does."""
+@axes(time="times")
+def crossing(time: Tensor, values: Tensor, level: float | Tensor, rising: bool = False) -> Tensor:
+    """First time at which `values` (times, ...) crosses `level`, linearly interpolated; NaN where it never does.
+
+    It falls to `level` or below, or rises to it or above. `level` may be a tensor that broadcasts against values[0].
+    """
+    values = torch.as_tensor(values)
+    if time.ndim != 1 or values.ndim == 0 or len(values) != len(time):
+        raise WrongAxes(
+            f"crossing: values has shape {tuple(values.shape)} and time {tuple(time.shape)}; "
+            "the first axis of both must be the times, and time has no other"
+        )
     level = torch.as_tensor(level, dtype=values.dtype, device=values.device)
     below = values - level if rising else level - values
     there = below >= 0
@@ -45,26 +60,33 @@ def crossing(time: Tensor, values: Tensor, level, rising: bool = False) -> Tenso
 
 
 def descend(
-    weights: list[Tensor],
-    gradient: Callable[[list[Tensor]], list[Tensor]],
+    weights: Weights,
+    gradient: Callable[[Weights], Weights],
     *,
     step: float | Tensor,
     steps: int,
     every: int = 1,
-    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+    observe: Callable[[Weights], dict[str, Tensor]] | None = None,
     momentum: float = 0.0,
+    velocity: Weights | None = None,
     label: str = "",
 ) -> Recording:
     """Train `weights` in place for `steps` steps of size `step`; observe before, every `every` steps, and at the end.
 
-    `gradient(weights)` returns one tensor per weight. `step` may be a tensor that broadcasts against every weight, so
-    that each ensemble member has its own. With momentum m, the velocity is v ← m v + gradient and the step is along v.
+    `gradient(weights)` returns +dL/dW of each weight, a list for a list of weights, a dict with the same keys for a dict.
+    `step` may be a tensor that broadcasts against every weight, so that each ensemble member has its own. With momentum
+    m, the velocity is v ← m v + gradient and the step is along v. To go on later as if training had never stopped, hand
+    over a `velocity` of the same structure as the weights, zeros at first: it is updated in place.
     Stops with a FloatingPointError as soon as an observed value is not finite, instead of recording nonsense.
     """
     if steps < 0 or every < 1:
         raise ValueError(f"steps must be at least 0 and every at least 1, got {steps} and {every}")
     times, seen = [], []
-    velocity = [torch.zeros_like(w) for w in weights] if momentum else None
+    keys = list(weights) if isinstance(weights, dict) else range(len(weights))
+    if velocity is not None:
+        _same_structure("velocity", velocity, weights)
+    elif momentum:
+        velocity = {key: torch.zeros_like(weights[key]) for key in keys}
 
     def look(now: int) -> None:
         if observe is None:
@@ -81,9 +103,13 @@ def descend(
     with torch.no_grad(), bar:
         look(0)
         for now in range(1, steps + 1):
-            for i, (w, g) in enumerate(zip(weights, gradient(weights), strict=True)):
+            slope = gradient(weights)
+            if now == 1:
+                _same_structure("the gradient", slope, weights)
+            for key in keys:
+                w, g = weights[key], slope[key]
                 if velocity is not None:
-                    g = velocity[i].mul_(momentum).add_(g)
+                    g = velocity[key].mul_(momentum).add_(g)
                 if isinstance(step, Tensor):
                     w.sub_(g * step)
                 else:
@@ -93,3 +119,20 @@ def descend(
                 bar.update(now - bar.n)
     names = seen[0] if seen else {}
     return Recording(torch.tensor(times), {name: torch.stack([row[name] for row in seen]) for name in names})
+
+
+def _same_structure(what: str, given: Weights, weights: Weights) -> None:
+    """Raise `WrongAxes` unless `given` has one tensor for each of the weights, of the same shape."""
+    if isinstance(weights, dict):
+        keys = list(weights)
+        fits = isinstance(given, dict) and given.keys() == weights.keys()
+    else:
+        keys = range(len(weights))
+        fits = not isinstance(given, dict) and len(given) == len(weights)
+    if not fits:
+        kind = f"a dict with the keys {keys}" if isinstance(weights, dict) else f"a list of {len(weights)} tensors"
+        raise WrongAxes(f"descend: {what} must have the structure of the weights, {kind}")
+    for key in keys:
+        if given[key].shape != weights[key].shape:
+            shapes = tuple(given[key].shape), tuple(weights[key].shape)
+            raise WrongAxes(f"descend: {what} of weight {key!r} has shape {shapes[0]}, the weight {shapes[1]}")

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib.linear.shapes import axes
+
 LAWS = ("gaussian", "orthogonal", "xavier")
 
 
@@ -23,7 +25,7 @@ class Streams:
 
     def __init__(self, seeds: int, seed: int = 0, first: int = 0):
         if seeds < 1 or seed < 0 or first < 0:
-            raise ValueError(f"seeds must be at least 1 and seed at least 0, got {seeds} and {seed}")
+            raise ValueError(f"seeds must be at least 1, seed and first at least 0, got {seeds}, {seed} and {first}")
         self.generators = [torch.Generator().manual_seed(_hash(seed, first + k)) for k in range(seeds)]
 
     def __len__(self) -> int:
@@ -52,6 +54,7 @@ def _hash(seed: int, k: int) -> int:
     return int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
 
 
+@axes(normal="rows columns")
 def random_matrix(normal: Tensor, scale: float | Tensor, law: str = "gaussian") -> Tensor:
     """Weights (..., rows, columns) of one of the LAWS, made of standard normal numbers of the same shape.
 
@@ -67,4 +70,4 @@ def random_matrix(normal: Tensor, scale: float | Tensor, law: str = "gaussian") 
         q, r = torch.linalg.qr(normal if rows >= columns else normal.mT)
         q = q * torch.sign(torch.diagonal(r, dim1=-2, dim2=-1)).unsqueeze(-2)  # makes the law uniform
         return scale * (q if rows >= columns else q.mT)
-    raise ValueError(f"unknown law {law!r}; choose gaussian, orthogonal or xavier")
+    raise ValueError(f"unknown law {law!r}; choose {', '.join(LAWS)}")

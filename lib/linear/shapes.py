@@ -9,7 +9,7 @@ become tensors on the way in. What does not fit is answered in one sentence that
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ def check(caller: str, tensors: dict[str, Tensor], wanted: dict[str, list[str]])
             expected, other = (int(axis), "") if axis.isdecimal() else seen.setdefault(axis, (length, name))
             if length != expected:
                 where = f"{other} has {expected}" if other else f"there must be {expected}"
-                turned = len(names) == 2 and shape[-2:][::-1] == _lengths(names, shape, seen)
+                turned = len(names) == 2 and shape[-2:][::-1] == _lengths(name, names, shape, seen)
                 hint = "; are rows and columns swapped?" if turned else ""
                 what = f"an axis of {length}" if axis.isdecimal() else f"{length} {axis}"
                 raise WrongAxes(f"{caller}: {name} has {what} (shape {shape} as ({', '.join(names)})), {where}{hint}")
@@ -78,11 +78,38 @@ def check(caller: str, tensors: dict[str, Tensor], wanted: dict[str, list[str]])
             raise WrongAxes(f"{caller}: {name} is on {tensor.device} and {first[0]} on {first[1].device}; move one of them")
 
 
-def _lengths(names: list[str], shape: tuple[int, ...], seen: dict[str, tuple[int, str]]) -> tuple[int, ...]:
+def check_chain(caller: str, weights: Sequence[Tensor], **data: tuple[str, Tensor]) -> list[Tensor]:
+    """The matrices of a chain as tensors, each (..., out, in), or `WrongAxes` where one does not fit onto the one before.
+
+    The chain takes "features" and gives "outputs"; `data`, such as x=("features items", x), must fit to it.
+    """
+    if isinstance(weights, Tensor | np.ndarray | dict) or len(weights) == 0:
+        raise WrongAxes(f"{caller}: weights must be a list of matrices from input to output, not {type(weights).__name__}")
+    chain = [torch.as_tensor(w) for w in weights]
+    units = ["features", *(f"units of layer {i}" for i in range(1, len(chain))), "outputs"]
+    wanted = {f"weights[{i}]": [units[i + 1], units[i]] for i in range(len(chain))}
+    given = dict(zip(wanted, chain, strict=True)) | {name: tensor for name, (_, tensor) in data.items()}
+    check(caller, given, wanted | {name: layout.split() for name, (layout, _) in data.items()})
+    if not all(w.is_floating_point() for w in chain):
+        raise WrongAxes(f"{caller}: weights must be real numbers, not {', '.join(sorted({_precision(w) for w in chain}))}")
+    try:
+        torch.broadcast_shapes(*(w.shape[:-2] for w in chain))
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(w.shape)) for w in chain)
+        raise WrongAxes(f"{caller}: the ensembles of the weights differ, their shapes are {shapes}") from None
+    return chain
+
+
+def reals(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors of whole numbers or truth values in the precision of the real ones among them, or else in double precision."""
+    precision = next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
+    return tuple(t if t.is_floating_point() else t.to(precision) for t in tensors)
+
+
+def _lengths(name: str, names: list[str], shape: tuple[int, ...], seen: dict[str, tuple[int, str]]) -> tuple[int, ...]:
     """The lengths that the other arguments give to these axes; where they say nothing, those that a turned tensor has."""
-    turned = shape[-2:][::-1]
-    told = [seen.get(axis) for axis in names]
-    return tuple(t if found is None else found[0] for found, t in zip(told, turned, strict=True))
+    told = [seen.get(axis, (0, name)) for axis in names]
+    return tuple(t if by == name else length for (length, by), t in zip(told, shape[-2:][::-1], strict=True))
 
 
 def _precision(tensor: Tensor) -> str:

@@ -2,19 +2,25 @@
 
 A network without non-linearities sees its data only through two correlation matrices. Their singular vectors split
 learning into independent *modes*, and each mode follows a curve that can be written down. This module holds the
-curves (`mode_strength`, `half_time`, `loss_of_modes`) and the simulation (`train_on_statistics`) under twin names.
+curves (`mode_strength`, `half_time`, `loss_of_modes`); `chains` has the simulation that they predict.
 
 Shapes: x is (features, items), y is (outputs, items); leading dimensions of weights are ensembles, (..., out, in).
+Where a docstring says that arguments broadcast, each is a number, a tensor or a NumPy array.
 """
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from lib.linear.shapes import WrongAxes, axes, reals
 
-def real(value) -> Tensor:
-    """A tensor as it is; a Python number in double precision (torch alone would make it single)."""
+Real = float | Tensor | np.ndarray  # a number, or many that broadcast
+
+
+def real(value: Real) -> Tensor:
+    """A tensor as it is; a number or an array in double precision (torch alone would make a number single)."""
     return value if isinstance(value, Tensor) else torch.as_tensor(value, dtype=torch.float64)
 
 
@@ -28,18 +34,24 @@ class Modes(NamedTuple):
     misalignment: float  # off-diagonal share of Vᵀ Sigma_x V: zero when the modes decouple exactly
 
 
+@axes(x="features items", y="outputs items")
 def correlations(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Sigma_yx = mean of y xᵀ, (outputs, features), and Sigma_x = mean of x xᵀ, (features, features)."""
+    """Sigma_yx = mean of y xᵀ, (..., outputs, features), and Sigma_x = mean of x xᵀ, (..., features, features)."""
+    x, y = reals(x, y)
     items = x.shape[-1]
     return y @ x.mT / items, x @ x.mT / items
 
 
+@axes(sigma_yx="outputs features", sigma_x="features features")
 def modes(sigma_yx: Tensor, sigma_x: Tensor, rank: int | None = None) -> Modes:
     """Singular modes of a data set, with their input variances (Make Haste Slowly Eqs 4-5, Neural Race Eq. 7).
 
     Modes decouple when the right singular vectors also diagonalise the input correlations. They are not assumed to:
     `misalignment` is the largest off-diagonal entry of Vᵀ Sigma_x V relative to its largest diagonal entry.
     """
+    if sigma_yx.ndim != 2 or sigma_x.ndim != 2:
+        shapes = tuple(sigma_yx.shape), tuple(sigma_x.shape)
+        raise WrongAxes(f"modes: one data set at a time; sigma_yx has shape {shapes[0]} and sigma_x {shapes[1]}")
     u, s, vt = torch.linalg.svd(sigma_yx, full_matrices=False)
     keep = rank if rank is not None else int((s > s[0] * 1e-12).sum())
     u, s, v = u[:, :keep], s[:keep], vt[:keep].mT
@@ -48,11 +60,11 @@ def modes(sigma_yx: Tensor, sigma_x: Tensor, rank: int | None = None) -> Modes:
     u, v = u * sign, v * sign
     projected = v.mT @ sigma_x @ v
     d = projected.diagonal()
-    off = (projected - torch.diag(d)).abs().max() / d.max()
+    off = (projected - torch.diag(d)).abs().max() / d.max() if keep else 0.0  # outputs that no input predicts have no mode
     return Modes(u, s, v, d, float(off))
 
 
-def mode_strength(t, s, d, a0, tau=1.0):
+def mode_strength(t: Real, s: Real, d: Real, a0: Real, tau: Real = 1.0) -> Tensor:
     """Strength of one singular mode of a two-layer network after training for time `t`.
 
     Solves tau da/dt = 2a(s - ad) from a(0) = a0: a sigmoid that starts at `a0` and settles at s/d.
@@ -60,16 +72,20 @@ def mode_strength(t, s, d, a0, tau=1.0):
 
     Neural Race Eq. 21 · Make Haste Slowly Eq. 7 · Early Linearization Eq. 7.
     """
-    return (s / d) / (1 - (1 - s / (d * a0)) * torch.exp(-2 * s * real(t) / tau))
+    t, s, d, a0, tau = map(real, (t, s, d, a0, tau))
+    return (s / d) / (1 - (1 - s / (d * a0)) * torch.exp(-2 * s * t / tau))
 
 
-def mode_strength_discrete(steps: int, s, d, a0, step: float) -> Tensor:
+def mode_strength_discrete(steps: int, s: Real, d: Real, a0: Real, step: float) -> Tensor:
     """The same mode under gradient descent with a finite step, exactly: a ← a (1 + step (s - ad))².
 
     Returns (steps + 1, ...): the strength before training and after each of `steps` steps of a balanced mode.
     `step` is the learning rate on the mean loss, the counterpart of 1/tau.
     """
-    a = torch.broadcast_tensors(real(a0), real(s))[0].clone()
+    if steps < 0:
+        raise ValueError(f"steps must be at least 0, got {steps}")
+    s, d = real(s), real(d)
+    a = torch.broadcast_tensors(real(a0), s, d)[0].clone()
     path = [a]
     for _ in range(steps):
         a = a * (1 + step * (s - a * d)) ** 2
@@ -77,7 +93,7 @@ def mode_strength_discrete(steps: int, s, d, a0, step: float) -> Tensor:
     return torch.stack(path)
 
 
-def discrete_rate(s, step: float):
+def discrete_rate(s: Real, step: float) -> Tensor:
     """Growth rate per step of an emerging mode: ln(1 + step s) in place of step s, so big steps learn late.
 
     Use `s → discrete_rate(s, step) / step` in `time_to_fraction` to predict where gradient descent really is.
@@ -85,34 +101,38 @@ def discrete_rate(s, step: float):
     return torch.log1p(real(s) * step)
 
 
-def time_to_fraction(fraction, s, d, a0, tau=1.0):
+def time_to_fraction(fraction: Real, s: Real, d: Real, a0: Real, tau: Real = 1.0) -> Tensor:
     """Time at which a mode reaches `fraction` of its final strength s/d (inverse of `mode_strength`).
 
     Early Linearization Eq. 13: tau/(2s) · ln[f/(1-f) · (s/(d a0) - 1)].
     """
-    fraction = real(fraction)
+    fraction, s, d, a0, tau = map(real, (fraction, s, d, a0, tau))
     return tau / (2 * s) * torch.log(fraction / (1 - fraction) * (s / (d * a0) - 1))
 
 
-def half_time(s, d, a0, tau=1.0):
+def half_time(s: Real, d: Real, a0: Real, tau: Real = 1.0) -> Tensor:
     """Time at which a mode reaches half of its final strength: tau/(2s) · ln(s/(d a0) - 1)."""
     return time_to_fraction(0.5, s, d, a0, tau)
 
 
-def deep_mode_velocity(a, s, d, layers: int, tau=1.0):
+def deep_mode_velocity(a: Real, s: Real, d: Real, layers: int, tau: Real = 1.0) -> Tensor:
     """Right-hand side of a balanced mode spread over `layers` matrices: tau da/dt = N a^(2-2/N) (s - ad).
 
     For two layers this is `mode_strength`'s equation; more layers stay at the start for longer and then move faster
     (Saxe, McClelland and Ganguli 2014).
     """
+    a, s, d, tau = map(real, (a, s, d, tau))
     return layers * a ** (2 - 2 / layers) * (s - a * d) / tau
 
 
-def deep_mode_strength(t: Tensor, s: float, d: float, a0: float, layers: int, tau: float = 1.0) -> Tensor:
+def deep_mode_strength(t: Real, s: float, d: float, a0: float, layers: int, tau: float = 1.0) -> Tensor:
     """Strength of a balanced mode of a network of `layers` ≥ 1 matrices at the times `t`, (times,).
 
     Integrates `deep_mode_velocity` by inverting t(a) = ∫ da / velocity on a fine grid: exact to about 1e-5.
     """
+    s, d, a0, t = float(s), float(d), float(a0), real(t)
+    if layers < 1 or not 0 < a0 < s / d:
+        raise ValueError(f"there must be at least 1 layer and a start between 0 and s/d = {s / d:g}, got {layers} and {a0:g}")
     # Spacing the grid evenly in the logit of a d/s puts points where a moves slowly, at both ends of the sigmoid.
     start = torch.logit(torch.tensor(a0 * d / s, dtype=torch.float64))
     logit = torch.linspace(float(start), 18.0, 20001, dtype=torch.float64)
@@ -124,6 +144,7 @@ def deep_mode_strength(t: Tensor, s: float, d: float, a0: float, layers: int, ta
     return a[i - 1] + share * (a[i] - a[i - 1])
 
 
+@axes(w1="hidden features", w2="outputs hidden", u="outputs modes", v="features modes")
 def initial_strength(w1: Tensor, w2: Tensor, u: Tensor, v: Tensor) -> Tensor:
     """The strength a0 from which each mode of a randomly initialised two-layer network grows: |W1 v + W2ᵀ u|²/4.
 
@@ -134,12 +155,14 @@ def initial_strength(w1: Tensor, w2: Tensor, u: Tensor, v: Tensor) -> Tensor:
     return (w1 @ v + w2.mT @ u).square().sum(-2) / 4
 
 
+@axes(w1="hidden features", w2="outputs hidden", u="outputs modes", v="features modes")
 def mode_overlap(w1: Tensor, w2: Tensor, u: Tensor, v: Tensor) -> Tensor:
     """Diagonal of Uᵀ W2 W1 V: how strongly the network's map already contains each mode, (..., modes)."""
     return torch.einsum("om,...oh,...hf,fm->...m", u, w2, w1, v)
 
 
-def loss_of_modes(a: Tensor, s: Tensor, d: Tensor, power: float) -> Tensor:
+@axes(a="modes", s="modes", d="modes")
+def loss_of_modes(a: Tensor, s: Tensor, d: Tensor, power: float | Tensor) -> Tensor:
     """Mean squared error, halved, of a map with mode strengths a (..., modes); power is the mean of |y|².
 
     L = power/2 - Σ (s a - d a²/2): exact for decoupled modes.

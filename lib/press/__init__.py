@@ -1,7 +1,14 @@
 """The press: everything that makes a book out of pages, and nothing of the science.
 
-`claims` and verdicts, `parameters` and `pages` with their freshness, the `environment` that they need, `offline`, `plots`.
-Two rooms of its own: `workbench` (runs, sweeps, commands) and `rendering` (Sphinx directives).
+`claims` and verdicts (with `arithmetic`), `parameters` and `pages` with their freshness, the `environment` that they need,
+`offline`, `plots`. What is wrong is a sentence: `errors` are its kinds, `files` and `schema` check what is read and written,
+`terminal` prints it. Rooms of its own: `workbench` (runs, sweeps, commands), `trials`
+(planted errors) and `rendering` (Sphinx directives, reference).
+
+    from lib.press import claims, pages, parameters
+    for page in pages.every()[:3]:
+        checked = claims.of_page(page.name)
+        print(page.name, len(checked), "claims,", len(parameters.of_page(page.markdown)), "parameters")
 """
 
 from lib import door
@@ -9,6 +16,11 @@ from lib import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
+        "errors": (),
+        "terminal": (),
+        "files": (),
+        "schema": (),
+        "arithmetic": (),
         "claims": (),
         "pages": (),
         "parameters": (),
@@ -16,6 +28,7 @@ __getattr__, __dir__, __all__ = door(
         "offline": (),
         "plots": (),
         "workbench": (),
+        "trials": (),
         "rendering": (),
     },
 )

@@ -6,33 +6,20 @@ measured verdict is not the declared one: in either direction, so that neither a
 goes by.
 """
 
-import ast
 import difflib
 import html
-import json
 import math
-import operator
 import os
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from lib.press import offline, parameters
+from lib.press import files, offline, parameters, schema
+from lib.press.arithmetic import arithmetic
+from lib.press.errors import ClaimError, PageError
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
-VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "recorded", "open")
-KINDS = ("claim", "printed", "corrected", "beyond")
-FIELDS = {
-    *("id", "page", "where", "claim", "paper", "expect", "tolerance", "reason", "verdict"),
-    *("note", "kind", "erratum", "format", "finding"),
-}
-
-
-class ClaimError(Exception):
-    """A claim that is unknown, ill-formed, checked on the wrong page, or measured as something it cannot be."""
 
 
 class VerdictChanged(AssertionError):
@@ -41,6 +28,8 @@ class VerdictChanged(AssertionError):
 
 @dataclass(frozen=True)
 class Claim:
+    """One entry of claims.yml: a statement, the relation to test, and the verdict that the book stands for."""
+
     id: str
     folder: str  # the paper's folder in the book
     page: str  # "folder/page"
@@ -104,7 +93,10 @@ def relation(claim: Claim) -> tuple[str, float, float]:
         edges = re.fullmatch(r"in\s*\[(.+),(.+)\]", text)
         if not edges:
             raise ClaimError(f"{claim.id}: write a range as 'in [low, high]', not '{text}'")
-        return "in", arithmetic(edges[1]), arithmetic(edges[2])
+        low, high = arithmetic(edges[1]), arithmetic(edges[2])
+        if low > high:
+            raise ClaimError(f"{claim.id}: the range '{text}' is empty; write 'in [low, high]'")
+        return "in", low, high
     sign, value = text[:1], text[1:]
     if sign not in ("=", "<", ">"):
         raise ClaimError(f"{claim.id}: expect must be '= x', '< x', '> x', 'in [a, b]' or 'true', not '{text}'")
@@ -115,67 +107,20 @@ def relation(claim: Claim) -> tuple[str, float, float]:
         raise ClaimError(f"{claim.id}: '=' needs a tolerance")
     share = re.fullmatch(r"(.+?)\s*%", claim.tolerance.strip())
     width = abs(centre) * arithmetic(share[1]) / 100 if share else arithmetic(claim.tolerance)
+    if width < 0:
+        raise ClaimError(f"{claim.id}: the tolerance '{claim.tolerance}' is negative")
     return "=", centre - width, centre + width
-
-
-OPERATORS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-}
-
-
-def arithmetic(text: str) -> float:
-    """The value of a simple formula such as 'sqrt(2/3)' or '8.5*2'; nothing else is evaluated."""
-
-    def value(node):
-        match node:
-            case ast.Expression():
-                return value(node.body)
-            case ast.Constant(value=int() | float() as constant):
-                return constant
-            case ast.BinOp() if type(node.op) in OPERATORS:
-                return OPERATORS[type(node.op)](value(node.left), value(node.right))
-            case ast.UnaryOp() if type(node.op) in OPERATORS:
-                return OPERATORS[type(node.op)](value(node.operand))
-            case ast.Call(func=ast.Name(id="sqrt" | "log" | "exp" as name), args=[argument]):
-                return getattr(math, name)(value(argument))
-            case ast.Name(id="pi"):
-                return math.pi
-        raise ClaimError(f"'{text}' is not a number or a simple formula")
-
-    try:
-        return float(value(ast.parse(text.strip(), mode="eval")))
-    except SyntaxError:
-        raise ClaimError(f"'{text}' is not a number or a simple formula") from None
 
 
 def load(folder: str, book: Path | None = None) -> dict[str, Claim]:
     """The claims of one paper by id, validated; a ClaimError names the entry and what is wrong with it."""
-    path = (book or BOOK) / folder / "claims.yml"
-    if not path.exists():
-        raise ClaimError(f"there is no {path.parent.name}/{path.name}")
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
     claims = {}
-    for entry in content["claims"]:
-        name = str(entry.get("id", "(no id)"))
-        unknown = set(entry) - FIELDS
-        if unknown:
-            raise ClaimError(f"{folder}/{name}: unknown field {', '.join(sorted(unknown))}")
-        for field in ("id", "page", "where", "claim", "expect", "reason", "verdict"):
-            if not str(entry.get(field, "")).strip():
-                missing = "the reason for its tolerance or bound" if field == "reason" else f"'{field}'"
-                raise ClaimError(f"{folder}/{name}: {missing} is missing")
-        entry = {key: str(value).strip() for key, value in entry.items()}
+    for i, entry in enumerate(read(folder, book)["claims"]):
+        name = str(entry.get("id") or f"claim {i + 1}") if isinstance(entry, dict) else f"claim {i + 1}"
+        schema.check(entry, schema.CLAIM, f"{folder}/{name}", ClaimError)
+        entry = {key: str(value).strip() for key, value in entry.items() if value is not None}
         claim = Claim(**(entry | {"folder": folder, "page": f"{folder}/{entry['page']}"}))
-        if claim.verdict not in VERDICTS:
-            raise ClaimError(f"{folder}/{name}: verdict '{claim.verdict}' is none of {', '.join(VERDICTS)}")
-        if claim.kind not in KINDS:
-            raise ClaimError(f"{folder}/{name}: kind '{claim.kind}' is none of {', '.join(KINDS)}")
-        if (claim.verdict == "recorded") != (claim.finding in VERDICTS[:3]):
+        if (claim.verdict == "recorded") != bool(claim.finding):
             raise ClaimError(
                 f"{folder}/{name}: 'finding' (what the recorded run found) goes with the verdict recorded, and only with it"
             )
@@ -183,17 +128,31 @@ def load(folder: str, book: Path | None = None) -> dict[str, Claim]:
             raise ClaimError(f"{folder}/{name}: a verdict of '{claim.verdict}' needs a note: what we see instead, and why")
         if (claim.kind in ("printed", "corrected")) != bool(claim.erratum):
             raise ClaimError(f"{folder}/{name}: 'erratum' goes with the kinds printed and corrected, and only with them")
-        relation(claim)
+        try:
+            relation(claim)
+            format(1.0, claim.format)
+        except ClaimError as error:
+            raise ClaimError(f"{folder}/{name}: {str(error).removeprefix(f'{name}: ')}") from None
+        except ValueError:
+            raise ClaimError(f"{folder}/{name}: '{claim.format}' is no format for a number, such as '.2f'") from None
         if name in claims:
             raise ClaimError(f"{folder}/{name}: the id is there twice")
         claims[name] = claim
     return claims
 
 
+def read(folder: str, book: Path | None = None) -> dict:
+    """A paper's claims.yml: its `title`, `cite` and `claims`."""
+    path = (book or BOOK) / folder / "claims.yml"
+    if not path.exists():
+        raise ClaimError(f"there is no {path.parent.name}/{path.name}")
+    return schema.check(files.read_yaml(path, ClaimError), schema.CLAIMS, files.shown(path), ClaimError)
+
+
 def title(folder: str, book: Path | None = None) -> tuple[str, str]:
     """Title and citation key of a paper's folder."""
-    content = yaml.safe_load(((book or BOOK) / folder / "claims.yml").read_text(encoding="utf-8"))
-    return content["title"], content.get("cite", "")
+    content = read(folder, book)
+    return str(content["title"]), str(content.get("cite") or "")
 
 
 def of_page(page: str, book: Path | None = None) -> dict[str, Claim]:
@@ -354,17 +313,26 @@ def records(notebook: dict) -> dict[str, dict]:
 def measured_in(page: str, book: Path | None = None) -> dict[str, dict]:
     """Records of a page's committed notebook; empty when there is none."""
     path = (book or BOOK) / f"{page}.ipynb"
-    return records(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    return records(read_notebook(path)) if path.exists() else {}
+
+
+def read_notebook(path: Path) -> dict:
+    """A committed notebook; a PageError says what is wrong with its file."""
+    return schema.check_notebook(files.read_json(path, PageError), files.shown(path), PageError)
+
+
+def recorded_rows(page: str, book: Path | None = None) -> list[dict]:
+    """The rows of a page's recorded runs, oldest first."""
+    folder, _, name = page.rpartition("/")
+    paths = sorted(((book or BOOK) / folder / "recorded").glob(f"{name}-*.json"))
+    rows = [schema.check_row(files.read_json(path, ClaimError), files.shown(path), ClaimError, recorded=True) for path in paths]
+    return sorted(rows, key=lambda row: row["finished"])
 
 
 def recorded_in(page: str, book: Path | None = None) -> dict[str, dict]:
     """What recorded runs of a page measured: claim id -> record with the run's `finished`, `seconds`, `device`; newest wins."""
-    folder, name = page.split("/")
-    rows = [
-        json.loads(path.read_text(encoding="utf-8")) for path in ((book or BOOK) / folder / "recorded").glob(f"{name}-*.json")
-    ]
     found = {}
-    for row in sorted(rows, key=lambda row: row["finished"]):
+    for row in recorded_rows(page, book):
         about = {key: row[key] for key in ("finished", "seconds", "device", "run")}
         found |= {claim: record | about for claim, record in row["results"].items()}
     return found

@@ -1,29 +1,41 @@
 """Set up what the book needs before anything else is imported: a virtual environment with the exact pins, a browser.
 
-Only the standard library is used here, so that `python -m lib` works on a bare machine.
+Only the standard library is used here, so that `python -m lib` works on a bare machine. Annotations are quoted, so that
+old interpreters can read this file.
 """
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
+
+from lib.press.errors import Problem
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REQUIREMENTS = ROOT / "requirements.txt"
 VENV = ROOT / ".venv"
 
 
-class Missing(Exception):
+class Missing(Problem):
     """Something that the book needs is not there; the message says in one sentence what, and what to do."""
 
 
-def pins() -> dict[str, str]:
+def pins() -> "dict[str, str]":
     """Name -> exact version of every line of requirements.txt."""
-    lines = (line.split("#")[0].strip() for line in REQUIREMENTS.read_text().splitlines())
-    return dict(line.split("==") for line in lines if line)
+    try:
+        lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise Missing(f"{REQUIREMENTS.name} cannot be read; `git checkout -- {REQUIREMENTS.name}` brings it back.") from None
+    found = {}
+    for number, line in enumerate(lines, 1):
+        pin = line.split("#")[0].strip()
+        name, sign, version = pin.partition("==")
+        if pin and not (sign and name.strip() and version.strip()) or "==" in version:
+            raise Missing(f"{REQUIREMENTS.name}, line {number}: '{pin}' is not an exact pin NAME==VERSION.")
+        if pin:
+            found[name] = version
+    return found
 
 
 def pins_hash() -> str:
@@ -31,8 +43,10 @@ def pins_hash() -> str:
     return hashlib.sha256(repr(sorted(pins().items())).encode()).hexdigest()[:16]
 
 
-def unmet() -> list[str]:
+def unmet() -> "list[str]":
     """Pins that the running interpreter does not satisfy, as 'name==version (have …)'."""
+    from importlib import metadata  # not there before Python 3.8
+
     problems = []
     for name, version in pins().items():
         try:
@@ -44,7 +58,7 @@ def unmet() -> list[str]:
     return problems
 
 
-def ensure(arguments: list[str]) -> None:
+def ensure(arguments: "list[str]") -> None:
     """Return when the running interpreter satisfies the pins; otherwise set up `.venv` and start over inside it."""
     stamp = VENV / "pins"
     inside = Path(sys.prefix).resolve() == VENV.resolve()
@@ -53,8 +67,6 @@ def ensure(arguments: list[str]) -> None:
     if not inside and not unmet():  # a container, a cluster module, a notebook service: use what is there
         return
     if not inside:
-        if sys.version_info < (3, 11):  # noqa: UP036  (whoever starts this may have an older one)
-            raise Missing(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run `python3.11 -m lib …`.")
         python = create_venv()
         if not (stamp.exists() and stamp.read_text() == pins_hash()):
             install(python)
@@ -96,35 +108,3 @@ def install(python: Path) -> None:
                 "The packages could not be installed (is there a network, and room on the disk?): "
                 f"{' '.join(last).strip()} — try again with `{' '.join(command)}`."
             )
-
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
-NO_BROWSER = "No Chromium was found: install it (Debian, Ubuntu: `apt install chromium`) or set CHROMIUM to its path."
-
-
-def browser() -> str | None:
-    """Path of a Chromium, or None."""
-    named = os.environ.get("CHROMIUM")
-    if named:
-        return shutil.which(named)
-    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
-
-
-def ensure_browser() -> str | None:
-    """A Chromium's path, installing the distribution's one where we are allowed to (root, apt); else None."""
-    if browser() is None and not os.environ.get("CHROMIUM") and shutil.which("apt-get") and os.geteuid() == 0:
-        print("installing the distribution's Chromium for the browser tests …", flush=True)
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "-qq"], env=env, **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], env=env, **quiet)
-    return browser()

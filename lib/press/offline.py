@@ -23,4 +23,5 @@ def refuse_network() -> None:
 
 
 def wanted() -> bool:
+    """Whether RACING_OFFLINE asks that the network be refused."""
     return bool(os.environ.get("RACING_OFFLINE"))

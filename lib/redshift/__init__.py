@@ -1,12 +1,17 @@
 """Networks that nobody trained, and what training makes of them (Neural Redshift).
 
 `random_networks` draws and evaluates ensembles, `infinite_width` predicts them without drawing one. `trained_networks`
-moves them by Adam, `coordinate_networks` let them paint, `transformers` let them write. Points and images are rows here.
+moves them by Adam, `coordinate_networks` let them paint, `transformers` let them write.
+
+Points and pixels come in thousands and are rows here: x (points, inputs), as `data.tasks.as_rows` supplies them. A network
+is a list of layers, each a dict with "weight" (seeds, out, in) and "bias" (seeds, 1, out). Training is Adam on the plain
+mean squared error or the cross-entropy, as in the paper. Activations are names or callables.
 
     from lib import complexity
-    from lib.redshift import random_networks
-    pictures = random_networks.images("tanh", 4, depth=3, m=32)
-    print(complexity.cosine(pictures))
+    from lib.redshift import infinite_width, random_networks
+    wide = random_networks.Prior(magnitude=4.0, shape="gaussian")
+    pictures = random_networks.images("sine", seeds=16, depth=3, width=64, prior=wide, m=32)
+    print(complexity.cosine(pictures).mean(), infinite_width.cosine("sine", 3, 64, wide, m=32))
 """
 
 from lib import door

@@ -1,16 +1,18 @@
 """Networks that paint a picture from some of its pixels, and networks that learn one texture after another.
 
-A coordinate network has two inputs, the place, and one output, the brightness. Neural Redshift Appendix E.
+A coordinate network has two inputs, the place, and one output, the brightness. Pixels are rows. Neural Redshift Appendix E.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from lib import complexity
-from lib.linear.descent import Recording
+from lib.linear import Recording, WrongAxes, axes
 from lib.redshift import random_networks, trained_networks
-from lib.redshift.random_networks import Prior
+from lib.redshift.random_networks import Activation, Layer, Prior
 from lib.redshift.trained_networks import copied, fit_network, render, shuffled
 
 
@@ -19,37 +21,62 @@ class Painting:
     """What `paint` returns: images (magnitudes, seeds, m, m) before and after training and with the trained weights
     shuffled, the recording with each network's "loss" (times, magnitudes * seeds), and the trained layers."""
 
-    before: torch.Tensor
-    trained: torch.Tensor
-    shuffled: torch.Tensor
+    before: Tensor
+    trained: Tensor
+    shuffled: Tensor
     run: Recording
-    layers: list
+    layers: list[Layer]
 
 
-def coordinate_networks(magnitudes, width=64, seeds=1, seed=1, device="cpu"):
-    """An ensemble with two inputs, three hidden layers and one output for each magnitude and seed, biases 0; the same
-    draw of weights is used at every magnitude. Networks of one magnitude come together."""
-    sizes, generator = (2, width, width, width, 1), torch.Generator().manual_seed(seed)
-    layers = random_networks.draw(seeds, sizes, Prior(bias=0.0), "none", generator, torch.float32, device)
+def coordinate_networks(
+    magnitudes: Sequence[float],
+    *,
+    depth: int = 3,
+    width: int = 64,
+    bias: float = 0.0,
+    seeds: int = 1,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+) -> list[Layer]:
+    """An ensemble with two inputs, `depth` hidden layers and one output for each magnitude and seed, biases uniform in
+    ±`bias`; the same draw is used at every magnitude. Networks of one magnitude come together."""
+    sizes = (2, *[width] * depth, 1)
+    layers = random_networks.draw(seeds, sizes, Prior(bias=bias), seed=seed, dtype=torch.float32, device=device)
     scale = torch.tensor(magnitudes, dtype=torch.float32, device=device).repeat_interleave(seeds)[:, None, None]
     layers = trained_networks.repeated(layers, len(magnitudes))
     return [{"weight": scale * layer["weight"], "bias": layer["bias"]} for layer in layers]
 
 
-def paint(picture, pixels, activation, magnitudes, *, steps, rate, width=64, seeds=1, every=0, device="cpu"):
+@axes(picture="m m", pixels="pixels")
+def paint(
+    activation: Activation,
+    magnitudes: Sequence[float],
+    picture: Tensor,
+    pixels: Tensor,
+    *,
+    steps: int,
+    rate: float,
+    depth: int = 3,
+    width: int = 64,
+    bias: float = 0.0,
+    seeds: int = 1,
+    seed: int = 0,
+    every: int = 0,
+    device: str | torch.device = "cpu",
+) -> Painting:
     """Train coordinate networks on the flat indices `pixels` of a picture (m, m): a `Painting`.
 
     With `every`, the recording also has the images' "cosine" complexity and the mean size of the "weights".
     Neural Redshift Appendix E.1 and E.2.
     """
     m = len(picture)
-    layers = coordinate_networks(magnitudes, width, seeds, device=device)
+    layers = coordinate_networks(magnitudes, depth=depth, width=width, bias=bias, seeds=seeds, seed=seed, device=device)
     places = random_networks.grid(m, dtype=torch.float32, device=device)[pixels]
 
-    def look(these):
+    def look(these: list[Layer]) -> Tensor:
         return render(these, activation, m).cpu().reshape(len(magnitudes), seeds, m, m)
 
-    def observe():
+    def observe() -> dict[str, Tensor]:
         image = render(layers, activation, m)
         return {"cosine": complexity.cosine(image), "weights": trained_networks.weight_magnitude(layers)}
 
@@ -57,34 +84,54 @@ def paint(picture, pixels, activation, magnitudes, *, steps, rate, width=64, see
     target = picture.flatten()[pixels].float().to(device)
     observe = observe if every else None
     run = fit_network(layers, places, target, activation, rate=rate, steps=steps, every=every, observe=observe)
-    return Painting(before, look(layers), look(shuffled(layers)), run, layers)
+    return Painting(before, look(layers), look(shuffled(layers, seed, seeds)), run, layers)
 
 
-def stripes(cycles, angles, m=64):
+@axes(angles="waves")
+def stripes(cycles: float, angles: Tensor, m: int = 64) -> Tensor:
     """Sine waves with `cycles` periods over [-1, 1] in the directions `angles` (waves,): images (waves, m, m)."""
-    direction = torch.stack([angles.cos(), angles.sin()])  # (2, waves)
+    direction = torch.stack([angles.cos(), angles.sin()]).float()  # (2, waves)
     wave = torch.sin(torch.pi * cycles * random_networks.grid(m, dtype=torch.float32) @ direction)
     return wave.T.reshape(-1, m, m)
 
 
-def fine_tune(activation, first, then, pixels, *, pretraining, steps, rate, width=64, cut=3.0, every=10, device="cpu"):
-    """Networks that learn the images `first` (networks, m, m) and afterwards `then`, from the same pixels.
+@axes(first="seeds m m", then="seeds m m", pixels="pixels")
+def fine_tune(
+    activation: Activation,
+    first: Tensor,
+    then: Tensor,
+    pixels: Tensor,
+    *,
+    pretraining: int,
+    steps: int,
+    rate: float,
+    depth: int = 3,
+    width: int = 64,
+    bias: float = 0.0,
+    seed: int = 0,
+    cut: float = 3.0,
+    every: int = 10,
+    device: str | torch.device = "cpu",
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Networks that learn the images `first` (seeds, m, m) and afterwards `then`, from the same pixels.
 
     Returns the times (times,) and a dict with the share of variance above `cut` cycles while `then` is learned, (times,
-    networks), for networks that start "fresh", "pretrained" on `first`, and pretrained but "shuffled" in between.
+    seeds), for networks that start "fresh", "pretrained" on `first`, and pretrained but "shuffled" in between.
     Neural Redshift Appendix E.3.
     """
+    if first.ndim != 3:
+        raise WrongAxes(f"fine_tune: first has shape {tuple(first.shape)}; it must be (seeds, m, m), an image for each network")
     m = first.shape[-1]
     places = random_networks.grid(m, dtype=torch.float32, device=device)[pixels]
     first, then = (images.flatten(1)[:, pixels].to(device) for images in (first, then))
-    fresh = coordinate_networks([1.0], width, len(first), device=device)
+    fresh = coordinate_networks([1.0], depth=depth, width=width, bias=bias, seeds=len(first), seed=seed, device=device)
     pretrained = copied(fresh)
     fit_network(pretrained, places, first, activation, rate=rate, steps=pretraining)
     share = {}
-    for name, start in (("fresh", fresh), ("pretrained", pretrained), ("shuffled", shuffled(pretrained))):
+    for name, start in (("fresh", fresh), ("pretrained", pretrained), ("shuffled", shuffled(pretrained, seed))):
         layers = copied(start)
 
-        def observe(layers=layers):
+        def observe(layers: list[Layer] = layers) -> dict[str, Tensor]:
             return {"high": complexity.energy_above(render(layers, activation, m), cut)}
 
         run = fit_network(layers, places, then, activation, rate=rate, steps=steps, every=every, observe=observe)

@@ -1,7 +1,7 @@
-"""Random networks of infinite width are Gaussian processes: their mean Fourier complexity without drawing a single
-network.
+"""Random networks of infinite width are Gaussian processes: their mean complexity without drawing a single network.
 
-The twin of `random_networks.images` followed by `complexity.fourier`, for Gaussian weights and biases.
+`fourier` and `cosine` are the twins of `random_networks.images` followed by `complexity.fourier` and `complexity.cosine`,
+for Gaussian weights and biases.
 """
 
 import math
@@ -9,14 +9,16 @@ import math
 import numpy as np
 import torch
 from scipy.special import ellipe
+from torch import Tensor
 
-from lib.complexity import spectra
-from lib.redshift import random_networks
+from lib import complexity
+from lib.linear import axes
+from lib.redshift.random_networks import Prior
 
 ACTIVATIONS = ("relu", "erf", "gaussian", "sine")
 
 
-def kernel_step(activation, k, diagonal_1, diagonal_2):
+def kernel_step(activation: str, k: Tensor, diagonal_1: Tensor, diagonal_2: Tensor) -> Tensor:
     """E[phi(u) phi(v)] for jointly Gaussian u, v with variances `diagonal_1`, `diagonal_2` and covariance `k`; all
     broadcast.
 
@@ -33,17 +35,27 @@ def kernel_step(activation, k, diagonal_1, diagonal_2):
         return ((k - mean).exp() - (-k - mean).exp()) / 2
     if activation == "gaussian":
         return ((1 + diagonal_1) * (1 + diagonal_2) - k.square()).rsqrt()
-    raise ValueError(f"the closed form is known here for {ACTIVATIONS}, not {activation!r}")
+    raise ValueError(f"the closed form is known here for {', '.join(ACTIVATIONS)}, not {activation!r}")
 
 
-def kernel(activation, x1, x2, depth=3, width=64, prior=None, layer_norm=False):
-    """Covariance of the outputs of an infinitely wide random network at points x1 (n1, inputs) and x2 (n2, inputs):
-    (n1, n2).
+@axes(x1="points1 inputs", x2="points2 inputs")
+def kernel(
+    activation: str,
+    x1: Tensor,
+    x2: Tensor,
+    depth: int = 3,
+    width: int = 64,
+    prior: Prior | None = None,
+    *,
+    layer_norm: bool = False,
+) -> Tensor:
+    """Covariance of the outputs of an infinitely wide random network at points x1 (points1, inputs) and x2 (points2,
+    inputs): (points1, points2).
 
     `width` enters through the prior alone: the printed prior scales the first layer by its fan_out. Layer normalisation
     divides by the standard deviation across channels, here the square root of the diagonal.
     """
-    prior = prior or random_networks.Prior()
+    prior = prior or Prior()
     inputs = x1.shape[1]
     bias, first = prior.bias_std**2, prior.weight_std(inputs, width, first=True) ** 2
     hidden = width * prior.weight_std(width, width) ** 2
@@ -58,15 +70,25 @@ def kernel(activation, x1, x2, depth=3, width=64, prior=None, layer_norm=False):
     return k
 
 
-def fourier(activation, depth=3, width=64, prior=None, m=64, layer_norm=False, rows=256):
-    """Mean Fourier complexity of infinitely wide random networks on an m x m grid, in the limit: a float.
+def fourier(
+    activation: str,
+    depth: int = 3,
+    width: int = 64,
+    prior: Prior | None = None,
+    *,
+    m: int = 64,
+    region: str = "half plane",
+    layer_norm: bool = False,
+    rows: int = 256,
+) -> float:
+    """Mean `complexity.fourier` of infinitely wide random networks on an m x m grid.
 
     A Fourier coefficient of a Gaussian process is a complex Gaussian number z with E|z|^2 = S and E z^2 = T; its mean
     magnitude is an elliptic integral. S collects the kernel over pairs of points with the same difference, T over pairs
     with the same sum, so that two m x m transforms replace the m^2 x m^2 one. The mean of the ratio is approximated by
-    the ratio of the means.
+    the ratio of the means. `rows` of the kernel are held at a time.
     """
-    points = random_networks.grid(m)
+    points = complexity.grid(m)
     difference = torch.zeros(m * m, dtype=torch.float64)
     total = torch.zeros(m * m, dtype=torch.float64)
     i = torch.arange(m)
@@ -74,24 +96,45 @@ def fourier(activation, depth=3, width=64, prior=None, m=64, layer_norm=False, r
     for start in range(0, m * m, rows):
         part = slice(start, start + rows)
         # The mean over the grid adds to k = 0 alone, which the measure leaves out: no need to subtract it.
-        k = kernel(activation, points[part], points, depth, width, prior, layer_norm).flatten()
+        k = kernel(activation, points[part], points, depth, width, prior, layer_norm=layer_norm).flatten()
         for sign, target in ((-1, difference), (1, total)):
             index = ((row[part, None] + sign * row) % m) * m + (column[part, None] + sign * column) % m
             target.index_add_(0, index.flatten(), k)
     s = torch.fft.fft2(difference.reshape(m, m)).real.clamp(min=0)
     t = torch.fft.fft2(total.reshape(m, m)).abs()
-    return float(_mean_frequency(_mean_magnitude(s, torch.minimum(t, s)), m))
+    magnitude = _mean_magnitude(s, torch.minimum(t, s))
+    return float(complexity.fourier_of_magnitudes(magnitude[:, : m // 2 + 1], m, region))
 
 
-def _mean_magnitude(s, t):
+def cosine(
+    activation: str,
+    depth: int = 3,
+    width: int = 64,
+    prior: Prior | None = None,
+    *,
+    m: int = 64,
+    layer_norm: bool = False,
+    rows: int = 256,
+) -> float:
+    """Mean `complexity.cosine` of infinitely wide random networks on an m x m grid.
+
+    A cosine coefficient of a Gaussian process is a real Gaussian number; its variance v is the diagonal of C K C', with K
+    the kernel and C the cosine transform of the grid, and its mean magnitude sqrt(2 v / pi). The mean of the ratio is
+    approximated by the ratio of the means. `rows` of the kernel are held at a time.
+    """
+    points = complexity.grid(m)
+    waves = complexity.cosine_transform(torch.eye(m, dtype=torch.float64), dims=1)  # (place, frequency)
+    variance = torch.zeros(m, m, dtype=torch.float64)
+    for start in range(0, m * m, rows):
+        part = torch.arange(start, min(start + rows, m * m))
+        k = kernel(activation, points[part], points, depth, width, prior, layer_norm=layer_norm)
+        half = complexity.cosine_transform(k.reshape(-1, m, m))  # (rows, frequency, frequency): K C'
+        variance += torch.einsum("rab,ra,rb->ab", half, waves[part // m], waves[part % m])
+    return float(complexity.cosine_of_magnitudes((variance.clamp(min=0) * (2 / math.pi)).sqrt()))
+
+
+def _mean_magnitude(s: Tensor, t: Tensor) -> Tensor:
     """E|z| of a complex Gaussian z with E|z|^2 = s and |E z^2| = t <= s: sqrt(2 a/pi) E(1 - b/a) with variances a, b =
     (s ± t)/2 along the ellipse's axes; sqrt(pi s/4) if t = 0, sqrt(2 s/pi) if t = s (a real number)."""
     a, b = (s + t) / 2, (s - t) / 2
     return torch.from_numpy(np.sqrt(2 * a.numpy() / math.pi) * ellipe(1 - b.numpy() / np.maximum(a.numpy(), 1e-300)))
-
-
-def _mean_frequency(magnitude, m):
-    """`complexity.fourier` (quadrant, no constant) on magnitudes that are already there."""
-    half = magnitude[: m // 2 + 1, : m // 2 + 1]
-    weight, frequency = spectra.fourier_weights((m, m), "quadrant", False, "cpu")
-    return spectra.weighted_mean(half, weight, frequency, 2)

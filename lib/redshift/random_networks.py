@@ -1,30 +1,38 @@
 """Networks with random weights, evaluated on a grid: whole ensembles in one tensor program, all depths in one pass.
 
 A network of depth L has L hidden layers and a linear readout. An ensemble is a list of layers whose tensors carry one
-leading dimension, the networks: weights (networks, inputs, outputs), biases (networks, 1, outputs). The twin of the
-sampling functions is `infinite_width`, which predicts the same measures without sampling.
+leading dimension, the seeds: weights (seeds, out, in), biases (seeds, 1, out). Points are rows, (points, inputs). The twin
+of the sampling functions is `infinite_width`, which predicts the same measures without sampling.
 
 Neural Redshift Sections 2 and 3, Appendix D.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch.nn import functional
+
+from lib.complexity import grid
+from lib.linear import Streams, WrongAxes
+
+Layer = dict[str, Tensor]
+Activation = str | Callable[[Tensor], Tensor]
 
 
 class _Gaussian(torch.autograd.Function):
     """exp(-x^2/2) with a gradient that reuses the output: half the memory traffic of composing it."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx, x: Tensor) -> Tensor:
         y = x.square().mul_(-0.5).exp_()
         ctx.save_for_backward(x, y)
         return y
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx, gradient: Tensor) -> Tensor:
         x, y = ctx.saved_tensors
         return (gradient * x).mul_(y).neg_()
 
@@ -41,6 +49,7 @@ ACTIVATIONS = {
 }
 VARIANTS = ("plain", "layer norm", "residual", "gated")
 PRIORS = ("uniform", "gaussian", "ball", "long-tailed")
+GATES = ("none", "hidden", "all")
 
 
 @dataclass(frozen=True)
@@ -59,64 +68,93 @@ class Prior:
     shape: str = "uniform"
     first_fan: int | None = None
 
-    def weight_std(self, fan_in, fan_out, first=False):
+    def __post_init__(self) -> None:
+        if self.shape not in PRIORS:
+            raise ValueError(f"the prior's shape is one of {', '.join(PRIORS)}, not {self.shape!r}")
+
+    def weight_std(self, fan_in: int, fan_out: int, first: bool = False) -> float:
+        """Standard deviation of the weights of a layer, of the `first` one if it has a scale of its own."""
         fan_out = self.first_fan if first and self.first_fan else fan_out
         return self.magnitude * math.sqrt(2 / (fan_in + fan_out))
 
     @property
-    def bias_std(self):
+    def bias_std(self) -> float:
+        """Standard deviation of the biases."""
         return self.bias / math.sqrt(3)
 
 
-def grid(m=64, dims=2, dtype=torch.float64, device="cpu"):
-    """The m^dims points of a regular grid on [-1, 1]^dims, first coordinate slowest; (m^dims, dims)."""
-    axis = torch.linspace(-1, 1, m, dtype=dtype, device=device)
-    return torch.cartesian_prod(*[axis] * dims).reshape(-1, dims)
+def phi(activation: Activation) -> Callable[[Tensor], Tensor]:
+    """The function behind a name of ACTIVATIONS; callables are returned as they are."""
+    if callable(activation):
+        return activation
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation is one of {', '.join(ACTIVATIONS)}, or a callable, not {activation!r}")
+    return ACTIVATIONS[activation]
 
 
-def traversal(inputs, m=64, generator=None, dtype=torch.float32, device="cpu"):
+def traversal(
+    inputs: int, m: int = 64, seed: int = 0, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu"
+) -> Tensor:
     """m straight walks of m points each between random corners of [-1, 1]^inputs, one after the other: (m * m, inputs).
 
     Stands in for the grid where there are too many inputs for one. Neural Redshift Appendix D (LZ complexity).
     """
-    corners = 2 * torch.randint(2, (m + 1, inputs), generator=generator).to(device=device, dtype=dtype) - 1
+    corners = 2 * Streams(1, seed).integers(2, m + 1, inputs)[0].to(device=device, dtype=dtype) - 1
     share = torch.arange(m, device=device, dtype=dtype)[:, None] / m
     return torch.lerp(corners[:-1, None], corners[1:, None], share).reshape(m * m, inputs)
 
 
-def draw(networks, sizes, prior=None, gates="none", generator=None, dtype=torch.float64, device="cpu"):
+def draw(
+    seeds: int,
+    sizes: Sequence[int],
+    prior: Prior | None = None,
+    *,
+    gates: str = "none",
+    seed: int | Streams = 0,
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> list[Layer]:
     """Random weights and biases for an ensemble with layer sizes `sizes` = (inputs, hidden, ..., outputs).
 
-    Returns a list of dicts with "weight" (networks, fan_in, fan_out) and "bias" (networks, 1, fan_out); `gates` =
-    "hidden" or "all" adds "gate weight" and "gate bias" to all layers but the last, or to all. Every precision and
-    device gets the same numbers.
+    Returns a list of dicts with "weight" (seeds, out, in) and "bias" (seeds, 1, out); `gates` = "hidden" or "all" adds
+    "gate weight" and "gate bias" to all layers but the last, or to all. What a network gets depends on `seed` alone
+    (`linear.Streams`, which may be given in its place, to go on with it).
     """
     prior = prior or Prior()
+    if gates not in GATES:
+        raise ValueError(f"gates is one of {', '.join(GATES)}, not {gates!r}")
+    streams = seed if isinstance(seed, Streams) else Streams(seeds, seed)
+    if len(streams) != seeds:
+        raise ValueError(f"there are {len(streams)} streams of random numbers for {seeds} seeds")
     layers = []
     for index, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:], strict=False)):
         gated = gates == "all" or (gates == "hidden" and index < len(sizes) - 2)
         std = prior.weight_std(fan_in, fan_out, first=index == 0 and len(sizes) > 2)
         layer = {}
         for kind in ("", "gate ") if gated else ("",):
-            layer[kind + "weight"] = std * _unit_variance(prior.shape, (networks, fan_in, fan_out), generator)
-            layer[kind + "bias"] = prior.bias_std * _unit_variance(prior.shape, (networks, 1, fan_out), generator)
+            layer[kind + "weight"] = std * _unit_variance(prior.shape, (fan_out, fan_in), streams)
+            layer[kind + "bias"] = prior.bias_std * _unit_variance(prior.shape, (1, fan_out), streams)
         layers.append({name: tensor.to(device=device, dtype=dtype) for name, tensor in layer.items()})
     return layers
 
 
-def hidden_layer(layer, x, activation, variant="plain", prefactor=1.0):
-    """One hidden layer; x (networks, points, fan_in) becomes (networks, points, fan_out).
+def hidden_layer(
+    layer: Layer, x: Tensor, activation: Activation, variant: str = "plain", prefactor: float | Tensor = 1.0
+) -> Tensor:
+    """One hidden layer; x (points, in) or (seeds, points, in) becomes (seeds, points, out).
 
     plain: phi(a z) with z = Wx + b and a the prefactor; layer norm: z is first brought to mean 0 and variance 1 across
     channels; residual: z + phi(z); gated: phi(z) * sigmoid(W'x + b'). Neural Redshift Section 3; the prefactor is that
     of Section 4.
     """
+    if variant not in VARIANTS:
+        raise ValueError(f"variant is one of {', '.join(VARIANTS)}, not {variant!r}")
     z = _affine(layer, x, "")
     if variant == "layer norm":
         z = functional.layer_norm(z, z.shape[-1:], eps=torch.finfo(z.dtype).tiny)
-    if isinstance(prefactor, torch.Tensor) or prefactor != 1:
+    if isinstance(prefactor, Tensor) or prefactor != 1:
         z = prefactor * z
-    out = ACTIVATIONS[activation](z)
+    out = phi(activation)(z)
     if variant == "residual":
         out = z + out
     elif variant == "gated":
@@ -124,49 +162,65 @@ def hidden_layer(layer, x, activation, variant="plain", prefactor=1.0):
     return out
 
 
-def forward(layers, x, activation, variant="plain", prefactor=1.0):
-    """Outputs of an ensemble: x (points, inputs) shared by all networks, or (networks, points, inputs); returns
-    (networks, points, outputs).
+def forward(
+    layers: list[Layer], x: Tensor, activation: Activation, *, variant: str = "plain", prefactor: float | Tensor = 1.0
+) -> Tensor:
+    """Outputs of an ensemble: x (points, inputs) shared by all networks, or (seeds, points, inputs); returns (seeds,
+    points, outputs).
 
-    `prefactor` multiplies every preactivation: a number, or one per network with shape (networks, 1, 1).
+    `prefactor` multiplies every preactivation: a number, or one per network with shape (seeds, 1, 1).
     """
+    x = torch.as_tensor(x)
+    weight = layers[0]["weight"]
+    if x.ndim < 2 or x.shape[-1] != weight.shape[-1]:
+        raise WrongAxes(
+            f"forward: x has shape {tuple(x.shape)} and the networks have {weight.shape[-1]} inputs; "
+            "points are rows, (points, inputs)"
+        )
+    if x.dtype != weight.dtype or x.device != weight.device:
+        raise WrongAxes(
+            f"forward: x is {x.dtype} on {x.device} and the weights are {weight.dtype} on {weight.device}; use x.to(weight)"
+        )
     for layer in layers[:-1]:
         x = hidden_layer(layer, x, activation, variant, prefactor)
     return _affine(layers[-1], x, "")
 
 
 def images(
-    activation,
-    networks,
-    depth=3,
-    width=64,
-    prior=None,
-    variant="plain",
-    m=64,
-    depths=False,
-    seed=0,
-    dtype=None,
-    device="cpu",
-):
-    """Random functions of the plane as images: (networks, m, m), or with `depths` (depth, networks, m, m) for all
-    depths up to `depth`.
+    activation: Activation,
+    seeds: int,
+    depth: int = 3,
+    width: int = 64,
+    prior: Prior | None = None,
+    *,
+    variant: str = "plain",
+    m: int = 64,
+    depths: bool = False,
+    seed: int = 0,
+    dtype: torch.dtype | None = None,
+    device: str | torch.device = "cpu",
+) -> Tensor:
+    """Random functions of the plane as images: (seeds, m, m), or with `depths` (depth, seeds, m, m) for all depths up to
+    `depth`.
 
     A network's first l layers are themselves a random network of depth l once they get a readout of their own, so all
-    depths come from one pass; neighbouring depths then share layers, which leaves every average unchanged.
+    depths come from one pass; neighbouring depths then share layers, which leaves every average unchanged. A finer grid
+    shows the same networks.
 
     Unless `dtype` says otherwise, networks are evaluated in float32, and those that turn out nearly constant again in
     float64: a deep gated network with small weights can be constant to six digits, and its image in float32 is mostly
     rounding noise.
     """
-    generator = torch.Generator().manual_seed(seed)
     points = grid(m, device=device)
-    out = torch.empty(depth if depths else 1, networks, m, m, dtype=dtype or torch.float64, device=device)
+    out = torch.empty(depth if depths else 1, seeds, m, m, dtype=dtype or torch.float64, device=device)
     # On a processor, the activations of a chunk of networks (here 4 MB in float64) should fit into the cache.
     chunk = max(1, (2**19 if str(device) == "cpu" else 2**25) // (m * m * width))
-    for start in range(0, networks, chunk):
-        count = min(chunk, networks - start)
-        layers = draw(count, (2, *[width] * depth), prior, "all" if variant == "gated" else "none", generator, device=device)
-        readouts = [draw(count, (width, 1), prior, generator=generator, device=device)[0] for _ in out]
+    for start in range(0, seeds, chunk):
+        count = min(chunk, seeds - start)
+        streams = Streams(count, seed, first=start)
+        gates = "all" if variant == "gated" else "none"
+        layers = draw(count, (2, *[width] * depth), prior, gates=gates, seed=streams, device=device)
+        readouts = [draw(count, (width, 1), prior, seed=streams, device=device)[0] for _ in out]
         part = _evaluate(layers, readouts, points, activation, variant, dtype or torch.float32)
         part = part.double()  # (depths, count, points)
         if dtype is None:
@@ -178,22 +232,35 @@ def images(
     return out if depths else out[0]
 
 
-def unbiased_images(networks, m=64, magnitude=1.0, seed=0, dtype=torch.float64, device="cpu"):
-    """Functions of the unbiased model with random parameters: (networks, m, m).
+def unbiased_images(
+    seeds: int,
+    m: int = 64,
+    magnitude: float = 1.0,
+    *,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> Tensor:
+    """Functions of the unbiased model with random parameters: (seeds, m, m).
 
-    A sum of one sine per frequency of the grid with amplitude U(-magnitude, magnitude) and phase U(0, 2 pi): no
-    frequency is preferred. Neural Redshift Section 3 and Appendix D.
+    A sum of one sine per frequency of the grid, amplitude * sin(2 pi k x / m + phase): no frequency is preferred.
+    Neural Redshift Section 3 and Appendix D.
     """
-    generator = torch.Generator().manual_seed(seed)
-    frequencies = unbiased_frequencies(m)
-    amplitude = magnitude * (2 * torch.rand(networks, len(frequencies), generator=generator, dtype=torch.float64) - 1)
-    phase = 2 * math.pi * torch.rand(networks, len(frequencies), generator=generator, dtype=torch.float64)
-    spectrum = torch.zeros(networks, m, m, dtype=torch.complex128)
+    frequencies, amplitude, phase = unbiased_parameters(seeds, m, magnitude, seed=seed)
+    spectrum = torch.zeros(seeds, m, m, dtype=torch.complex128)
     spectrum[:, frequencies[:, 0], frequencies[:, 1]] = amplitude * torch.exp(1j * (phase - math.pi / 2))
     return (torch.fft.ifft2(spectrum).real * m * m).to(device=device, dtype=dtype)  # real part: sin(a) = Re exp(i (a - pi/2))
 
 
-def unbiased_frequencies(m=64):
+def unbiased_parameters(seeds: int, m: int = 64, magnitude: float = 1.0, *, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Random parameters of the unbiased model on an m x m grid: its wave vectors (waves, 2), amplitudes uniform in
+    ±magnitude and phases uniform in [0, 2 pi), (seeds, waves) each, float64."""
+    frequencies, streams = unbiased_frequencies(m), Streams(seeds, seed)
+    amplitude = streams.uniform(len(frequencies), low=-magnitude, high=magnitude)
+    return frequencies, amplitude, streams.uniform(len(frequencies), high=2 * math.pi)
+
+
+def unbiased_frequencies(m: int = 64) -> Tensor:
     """The wave vectors of all distinct waves on an m x m grid, one of each pair k, -k, without the constant: (count,
     2)."""
     k = torch.cartesian_prod(torch.arange(m), torch.arange(m))
@@ -202,8 +269,10 @@ def unbiased_frequencies(m=64):
     return k[first & (k.sum(1) > 0)]
 
 
-def _evaluate(layers, readouts, x, activation, variant, dtype):
-    """Outputs of the last `len(readouts)` depths: (depths, networks, points)."""
+def _evaluate(
+    layers: list[Layer], readouts: list[Layer], x: Tensor, activation: Activation, variant: str, dtype: torch.dtype
+) -> Tensor:
+    """Outputs of the last `len(readouts)` depths: (depths, seeds, points)."""
     layers, readouts = ([{k: v.to(dtype) for k, v in layer.items()} for layer in group] for group in (layers, readouts))
     h, out = x.to(dtype), []
     for index, layer in enumerate(layers):
@@ -213,28 +282,24 @@ def _evaluate(layers, readouts, x, activation, variant, dtype):
     return torch.stack(out)
 
 
-def _affine(layer, x, kind):
+def _affine(layer: Layer, x: Tensor, kind: str) -> Tensor:
     weight, bias = layer[kind + "weight"], layer[kind + "bias"]
     if x.ndim == 2:  # inputs shared by all networks: one large product instead of many small ones
-        networks, fan_in, fan_out = weight.shape
-        product = x @ weight.transpose(0, 1).reshape(fan_in, networks * fan_out)  # (points, networks * fan_out)
-        return product.reshape(-1, networks, fan_out).transpose(0, 1) + bias
-    return torch.baddbmm(bias, x, weight)
+        seeds, out, inputs = weight.shape
+        product = x @ weight.reshape(seeds * out, inputs).T  # (points, seeds * out)
+        return product.reshape(-1, seeds, out).transpose(0, 1) + bias
+    return torch.baddbmm(bias, x, weight.mT)
 
 
-def _unit_variance(shape, size, generator):
-    """Random numbers of variance 1; the last two dimensions of `size` are one layer's matrix."""
-    options = {"generator": generator, "dtype": torch.float64}
+def _unit_variance(shape: str, size: tuple[int, int], streams: Streams) -> Tensor:
+    """Random numbers of mean 0 and variance 1; `size` is one layer's matrix: (seeds, *size)."""
     if shape == "uniform":
-        return math.sqrt(3) * (2 * torch.rand(size, **options) - 1)
+        return streams.uniform(*size, low=-math.sqrt(3), high=math.sqrt(3))
     if shape == "gaussian":
-        return torch.randn(size, **options)
+        return streams.normal(*size)
     if shape == "ball":  # each layer's matrix is a random direction times a radius that is nearly always the full one
-        direction = torch.randn(size, **options)
-        count = size[-2] * size[-1]
-        radius = torch.rand((*size[:-2], 1, 1), **options) ** (1 / count)
+        direction, count = streams.normal(*size), math.prod(size)
+        radius = streams.uniform(1, 1) ** (1 / count)
         return direction * (math.sqrt(count + 2) * radius / direction.square().sum((-2, -1), keepdim=True).sqrt())
-    if shape == "long-tailed":  # Laplace: a random sign times an exponential
-        sign = torch.randint(0, 2, size, generator=generator).double() * 2 - 1
-        return sign * -torch.log1p(-torch.rand(size, **options)) / math.sqrt(2)
-    raise ValueError(f"the prior's shape is one of {PRIORS}, not {shape!r}")
+    sign = 2 * streams.integers(2, *size).double() - 1  # long-tailed (Laplace): a random sign times an exponential
+    return sign * -torch.log1p(-streams.uniform(*size)) / math.sqrt(2)

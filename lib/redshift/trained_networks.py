@@ -2,33 +2,54 @@
 
 The networks are those of `random_networks`, and so is the forward pass: a trained network is a random one that was
 moved. All networks of an ensemble train side by side in one tensor program; Adam works on each weight by itself and the
-losses are summed, so every network learns exactly as it would alone.
+losses are summed over networks, so every network learns exactly as it would alone. Points are rows, (points, inputs).
 
 Neural Redshift Section 4 and Appendix E.
 """
 
 import math
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
 
 from lib.data import tasks
-from lib.linear.descent import Recording
+from lib.linear import Recording, Streams, WrongAxes, axes
 from lib.redshift import random_networks
-from lib.redshift.random_networks import Prior
+from lib.redshift.random_networks import Activation, Layer, Prior
+
+LOSSES = ("squared", "logistic")
 
 
-def fit(parameters, predict, target, *, rate, steps, loss="squared", every=0, observe=None, label=""):
+def fit(
+    parameters: list[Tensor],
+    predict: Callable[[], Tensor],
+    target: Tensor,
+    *,
+    rate: float,
+    steps: int,
+    loss: str = "squared",
+    every: int = 0,
+    observe: Callable[[], dict[str, Tensor]] | None = None,
+    label: str = "",
+) -> Recording:
     """Train `parameters` (a list of tensors, changed in place) so that predict() approaches `target`; returns a
     `Recording`.
 
-    predict() returns (networks, points); `target` is (points,) or (networks, points). `loss` is "squared" or "logistic"
-    (targets 0 and 1). The recording has each network's "loss" and whatever observe() returns, before training, every
-    `every` steps and after it.
+    predict() returns (seeds, points); `target` is (points,) or (seeds, points). `loss` is "squared", the mean squared
+    error, or "logistic", the mean cross-entropy (targets 0 and 1). `rate` is Adam's. The recording has each network's
+    "loss" and whatever observe() returns, before training, every `every` steps and after it.
     """
-    target = target.expand(predict().shape)
+    if loss not in LOSSES:
+        raise ValueError(f"loss is one of {', '.join(LOSSES)}, not {loss!r}")
+    shape, target = tuple(predict().shape), torch.as_tensor(target)
+    if len(shape) != 2 or tuple(target.shape) not in (shape, shape[1:]):
+        raise WrongAxes(f"fit: target has shape {tuple(target.shape)} and the networks answer {shape}, (seeds, points)")
+    target = target.expand(shape)
     each_loss = {
         "squared": lambda out: (out - target).square().mean(1),
         "logistic": lambda out: functional.binary_cross_entropy_with_logits(out, target, reduction="none").mean(1),
@@ -56,8 +77,16 @@ def fit(parameters, predict, target, *, rate, steps, loss="squared", every=0, ob
     return Recording(torch.tensor(times), {name: torch.stack([row[name] for row in seen]) for name in seen[0]})
 
 
-def fit_network(layers, x, target, activation, *, prefactor=1.0, **options):
-    """`fit` for an ensemble of networks with one output, on x (points, inputs) or (networks, points, inputs)."""
+def fit_network(
+    layers: list[Layer],
+    x: Tensor,
+    target: Tensor,
+    activation: Activation,
+    *,
+    prefactor: float | Tensor = 1.0,
+    **options: Any,
+) -> Recording:
+    """`fit` for an ensemble of networks with one output, on x (points, inputs) or (seeds, points, inputs)."""
     parameters = [tensor for layer in layers for tensor in layer.values()]
     return fit(
         parameters,
@@ -67,74 +96,98 @@ def fit_network(layers, x, target, activation, *, prefactor=1.0, **options):
     )
 
 
-def render(layers, activation, m=64, prefactor=1.0):
-    """The functions of an ensemble with two inputs as images (networks, m, m)."""
-    points = random_networks.grid(m, dtype=layers[0]["weight"].dtype, device=layers[0]["weight"].device)
+def render(layers: list[Layer], activation: Activation, m: int = 64, prefactor: float | Tensor = 1.0) -> Tensor:
+    """The functions of an ensemble with two inputs and one output as images (seeds, m, m)."""
+    weight = layers[0]["weight"]
+    points = random_networks.grid(m, dtype=weight.dtype, device=weight.device)
     with torch.no_grad():
         return random_networks.forward(layers, points, activation, prefactor=prefactor).reshape(-1, m, m)
 
 
-def shuffled(layers, seed=0):
+def shuffled(layers: list[Layer], seed: int = 0, seeds: int | None = None) -> list[Layer]:
     """A copy of the ensemble in which each layer's weights, and each layer's biases, have changed places at random
     within the network.
 
-    The distribution of magnitudes in each layer stays exactly as it was; which unit connects to which is lost. Neural
-    Redshift App. E.1.
+    The distribution of magnitudes in each layer stays exactly as it was; which unit connects to which is lost. Networks
+    k, k + seeds, k + 2 seeds, ... share an order: so does one network at several magnitudes. Neural Redshift App. E.1.
     """
-    generator = torch.Generator().manual_seed(seed)
+    networks = len(layers[0]["weight"])
+    seeds = seeds or networks
+    if networks % seeds:
+        raise ValueError(f"{networks} networks are not a multiple of {seeds} seeds")
+    streams = Streams(seeds, seed)
 
-    def shuffle(tensor):
-        flat = tensor.reshape(len(tensor), -1)
-        order = torch.rand(flat.shape, generator=generator).argsort(1).to(flat.device)
-        return flat.gather(1, order).reshape(tensor.shape).clone()
+    def shuffle(tensor: Tensor) -> Tensor:
+        flat = tensor.reshape(networks, -1)
+        order = streams.permutation(flat.shape[1]).repeat(networks // seeds, 1).to(flat.device)
+        return flat.gather(1, order).reshape(tensor.shape)
 
     return [{name: shuffle(tensor) for name, tensor in layer.items()} for layer in layers]
 
 
-def copied(layers):
+def copied(layers: list[Layer]) -> list[Layer]:
     """An independent copy of an ensemble."""
     return [{name: tensor.clone() for name, tensor in layer.items()} for layer in layers]
 
 
-def repeated(layers, times):
-    """The ensemble `times` times over, one copy after the other: (times * networks, ...)."""
+def repeated(layers: list[Layer], times: int) -> list[Layer]:
+    """The ensemble `times` times over, one copy after the other: (times * seeds, ...)."""
     return [{name: tensor.repeat(times, 1, 1) for name, tensor in layer.items()} for layer in layers]
 
 
-def weight_magnitude(layers):
-    """Mean absolute value of all weights (biases left out) of each network: (networks,)."""
+def weight_magnitude(layers: list[Layer]) -> Tensor:
+    """Mean absolute value of all weights (biases left out) of each network: (seeds,)."""
     weights = torch.cat([layer["weight"].flatten(1) for layer in layers], 1)
     return weights.abs().mean(1)
 
 
-def excess_kurtosis(values):
+@axes(values="samples")
+def excess_kurtosis(values: Tensor) -> Tensor:
     """How long the tails are, over the last dimension: -1.2 for a uniform distribution, 0 for a Gaussian, 3 for a
-    Laplace."""
+    Laplace; (..., samples) becomes (...)."""
     centred = values - values.mean(-1, keepdim=True)
     return centred.pow(4).mean(-1) / centred.square().mean(-1).square() - 3
 
 
-def learn_modulo_sums(activation, moduli, prefactors, share, *, width=128, seeds=2, rate=0.002, steps=300, every=0, device="cpu"):
-    """Networks with three hidden layers on a `share` of all points of `tasks.modulo_sums`, tested on the others.
+def learn_modulo_sums(
+    activation: Activation,
+    prefactors: Sequence[float],
+    moduli: Sequence[int],
+    share: float,
+    *,
+    numbers: int,
+    dims: int = 2,
+    depth: int = 3,
+    width: int = 128,
+    bias: float = 0.0,
+    seeds: int = 2,
+    seed: int = 0,
+    rate: float = 0.002,
+    steps: int = 300,
+    every: int = 0,
+    device: str | torch.device = "cpu",
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Networks with `depth` hidden layers on a `share` of all points of `tasks.modulo_sums`, tested on the others.
 
     All tasks and seeds of a prefactor train side by side; more at once would not fit into a processor's cache. Each
-    seed has its own split of the points and its own initial weights, which all tasks and prefactors have in common.
-    Returns test and training accuracy, each (times, tasks, prefactors, seeds), and the times.
-    Neural Redshift Section 4.1.
+    seed has its own split of the points and its own initial weights, which all tasks and prefactors have in common;
+    biases start uniform in ±`bias`. Returns test and training accuracy, each (times, tasks, prefactors, seeds), and the
+    times. Neural Redshift Section 4.1.
     """
-    x = tasks.modulo_sums(moduli[0])[0].T.float().to(device)  # (points, 2)
-    labels = torch.stack([tasks.modulo_sums(modulus)[1][0] for modulus in moduli]).float().to(device)
-    generator = torch.Generator().manual_seed(0)
-    order = torch.stack([torch.randperm(len(x), generator=generator) for _ in range(seeds)]).to(device)
-    sizes = (2, width, width, width, 1)
-    start = random_networks.draw(seeds, sizes, Prior(bias=0.0), "none", generator, torch.float32, device)
+    made = [tasks.modulo_sums(modulus, numbers, dims) for modulus in moduli]
+    x = tasks.as_rows(made[0][0]).to(device)  # (points, dims)
+    labels = torch.stack([y[0] for _, y in made]).float().to(device)  # (tasks, points)
+    streams = Streams(seeds, seed)
+    order = streams.permutation(len(x)).to(device)
+    sizes = (dims, *[width] * depth, 1)
+    start = random_networks.draw(seeds, sizes, Prior(bias=bias), seed=streams, dtype=torch.float32, device=device)
     y, order = labels.repeat_interleave(seeds, 0), order.repeat(len(moduli), 1)  # (tasks * seeds, points)
     train, test = order.split([round(share * len(x)), len(x) - round(share * len(x))], 1)
 
-    def learn(prefactor):
+    def learn(prefactor: float) -> Recording:
         layers = repeated(start, len(moduli))
 
-        def accuracy(points):
+        def accuracy(points: Tensor) -> Tensor:
             out = random_networks.forward(layers, x[points], activation, prefactor=prefactor)[..., 0]
             return ((out > 0) == (y.gather(1, points) > 0.5)).double().mean(1).cpu()
 
@@ -149,26 +202,34 @@ def learn_modulo_sums(activation, moduli, prefactors, share, *, width=128, seeds
     return *results, runs[0].time
 
 
-def fit_unbiased(pixels, target, m=64, *, seeds=1, magnitude=0.01, rate=0.02, steps=300, seed=0):
+@axes(pixels="pixels", target="pixels")
+def fit_unbiased(
+    pixels: Tensor,
+    target: Tensor,
+    m: int,
+    *,
+    seeds: int = 1,
+    magnitude: float = 0.01,
+    rate: float = 0.02,
+    steps: int = 300,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Recording]:
     """Train the unbiased model (one sine per frequency of the grid, amplitudes and phases learned) on some pixels of an
     m x m image.
 
-    pixels are flat indices into the image. Returns the images before and after training, (seeds, m, m) each, and the
-    `Recording`. Neural Redshift Appendices D and E.1.
+    pixels are flat indices into the image. Starts from `random_networks.unbiased_images` of the same seed. Returns the
+    images before and after training, (seeds, m, m) each, and the `Recording`. Neural Redshift Appendices D and E.1.
     """
-    generator = torch.Generator().manual_seed(seed)
-    k = random_networks.unbiased_frequencies(m).float()
+    k, *start = random_networks.unbiased_parameters(seeds, m, magnitude, seed=seed)
+    amplitude, phase = (tensor.float()[:, None] for tensor in start)  # (seeds, 1, waves)
     points = torch.cartesian_prod(torch.arange(m), torch.arange(m)).float()
-    angle = (2 * math.pi / m) * (points @ k.T % m)  # (pixels of the image, waves)
-    amplitude = magnitude * (2 * torch.rand(seeds, 1, len(k), generator=generator) - 1)
-    phase = 2 * math.pi * torch.rand(seeds, 1, len(k), generator=generator)
+    angle = (2 * math.pi / m) * (points @ k.float().T % m)  # (pixels of the image, waves)
 
-    def predict(rows=pixels):
+    def values(sine: Tensor, cosine: Tensor) -> Tensor:
         # sin(angle + phase) as sin cos + cos sin: two matrix products instead of one sine per pixel, wave and seed
-        sine, cosine = angle[rows].sin(), angle[rows].cos()
         return ((amplitude * phase.cos()) @ sine.T + (amplitude * phase.sin()) @ cosine.T)[:, 0]
 
-    everything = torch.arange(m * m)
-    before = predict(everything).reshape(seeds, m, m)
-    recording = fit([amplitude, phase], predict, target, rate=rate, steps=steps)
-    return before, predict(everything).reshape(seeds, m, m), recording
+    everywhere, shown = (angle.sin(), angle.cos()), (angle[pixels].sin(), angle[pixels].cos())
+    before = values(*everywhere).reshape(seeds, m, m)
+    recording = fit([amplitude, phase], lambda: values(*shown), target.float(), rate=rate, steps=steps)
+    return before, values(*everywhere).reshape(seeds, m, m), recording

@@ -1,19 +1,26 @@
 """Untrained transformers of the GPT-2 kind, many at once, and the sequences they write.
 
-Weights have a leading dimension, the draws; whole grids of variants (layer-normalisation scales, activations) reuse one
-draw of weights. Greedy decoding with a cache of keys and values: each new token costs one pass through the network for
-that token alone.
+Weights have a leading dimension, the seeds, and are (seeds, out, in); whole grids of variants (layer-normalisation scales,
+activations) reuse one draw of weights. Greedy decoding with a cache of keys and values: each new token costs one pass
+through the network for that token alone.
 
 Neural Redshift Section 5 and Appendix D.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
-from lib.redshift.random_networks import ACTIVATIONS
+from lib.linear import Streams, WrongAxes
+from lib.redshift.random_networks import Activation, phi
+
+Weights = dict[str, Any]  # "tokens", "positions", and "blocks": one dict of matrices per block
+Cache = list[tuple[Tensor, Tensor]]  # keys and values of each block
 
 
 @dataclass(frozen=True)
@@ -27,22 +34,24 @@ class Shape:
     context: int = 128
 
     @property
-    def weight_std(self):
+    def weight_std(self) -> float:
         """GPT-2 draws weights with standard deviation 0.02 at width 768; a narrower model keeps the gain of each
         layer."""
         return 0.02 * math.sqrt(768 / self.width)
 
 
-def draw(shape, draws, seed=0, dtype=torch.float32, device="cpu"):
-    """GPT-2's initial distribution, `draws` times: a dict of tensors with the draws leading.
+def draw(
+    shape: Shape, seeds: int, *, seed: int = 0, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu"
+) -> Weights:
+    """GPT-2's initial distribution, `seeds` times: a dict of tensors (seeds, out, in), embeddings (seeds, tokens, width).
 
     Weights N(0, 0.02^2) (rescaled for narrow models), the two projections back into the residual stream divided by
     sqrt(2 blocks), embeddings N(0, 0.02^2), biases 0. Token embeddings serve as readout too.
     """
-    generator = torch.Generator().manual_seed(seed)
+    streams = [Streams(1, seed, first=k) for k in range(seeds)]  # one network at a time: an embedding may be 300 MB
 
-    def normal(std, *size):
-        return (std * torch.randn(draws, *size, generator=generator)).to(device=device, dtype=dtype)
+    def normal(std: float, *size: int) -> Tensor:
+        return torch.cat([(std * each.normal(*size)).to(device=device, dtype=dtype) for each in streams])
 
     d, std = shape.width, shape.weight_std
     residual = std / math.sqrt(2 * shape.blocks)
@@ -51,41 +60,60 @@ def draw(shape, draws, seed=0, dtype=torch.float32, device="cpu"):
         "positions": normal(0.02, shape.context, d),
         "blocks": [
             {
-                "attend": normal(std, d, 3 * d),
+                "attend": normal(std, 3 * d, d),
                 "attended": normal(residual, d, d),
-                "expand": normal(std, d, 4 * d),
-                "contract": normal(residual, 4 * d, d),
+                "expand": normal(std, 4 * d, d),
+                "contract": normal(residual, d, 4 * d),
             }
             for _ in range(shape.blocks)
         ],
     }
 
 
-def next_token(weights, shape, tokens, activation, scale, cache=None, blocks=None, centred=False):
+def draw_prompts(shape: Shape, seeds: int, sequences: int, *, seed: int = 0) -> Tensor:
+    """Prompts of one random token each, the same for every model with this vocabulary: (seeds, sequences), int64."""
+    return Streams(seeds, seed).integers(shape.vocabulary, sequences)
+
+
+def next_token(
+    weights: Weights,
+    shape: Shape,
+    tokens: Tensor,
+    activation: Activation,
+    scale: float | Tensor = 1.0,
+    *,
+    cache: Cache | None = None,
+    blocks: int | None = None,
+    centred: bool = False,
+) -> tuple[Tensor, Cache]:
     """Logits of the token after `tokens`, and the cache to go on with.
 
-    tokens (draws, sequences, new): the tokens that are not in `cache` yet. `scale` multiplies the output of the layer
-    normalisations in the blocks: a number, or (draws, sequences) to vary it between sequences. `blocks` uses only the
-    first so many. `centred` subtracts from the MLP's hidden units their mean, so that no activation has an output on
-    one side of zero only. Returns (draws, sequences, vocabulary).
+    tokens (seeds, sequences, new): the tokens that are not in `cache` yet, one or several. `scale` multiplies the output
+    of the layer normalisations in the blocks: a number, or (seeds, sequences) to vary it between sequences. `blocks`
+    uses only the first so many. `centred` subtracts from the MLP's hidden units their mean, so that no activation has an
+    output on one side of zero only. Returns (seeds, sequences, vocabulary).
     """
-    draws, sequences, new = tokens.shape
+    seeds, sequences, new = tokens.shape
     past = cache[0][0].shape[-2] if cache else 0
+    if past + new > shape.context:
+        raise WrongAxes(f"next_token: {past} tokens in the cache and {new} new ones are more than the context of {shape.context}")
     d, heads = shape.width, shape.heads
-    flat = tokens.reshape(draws, -1, 1).expand(-1, -1, d)
-    x = weights["tokens"].gather(1, flat).reshape(draws, sequences, new, d)
+    flat = tokens.reshape(seeds, -1, 1).expand(-1, -1, d)
+    x = weights["tokens"].gather(1, flat).reshape(seeds, sequences, new, d)
     x = x + weights["positions"][:, None, past : past + new]
-    scale = scale[..., None, None] if isinstance(scale, torch.Tensor) else scale
+    scale = scale[..., None, None] if isinstance(scale, Tensor) else scale
+    # Each new token sees the cache, the new tokens before it, and itself; a single one sees everything.
+    mask = torch.ones(new, past + new, dtype=torch.bool, device=x.device).tril(past) if past and new > 1 else None
     fresh = []
     for index, block in enumerate(weights["blocks"][:blocks]):
-        qkv = _multiply(scale * functional.layer_norm(x, (d,)), block["attend"])  # (draws, sequences, new, 3d)
+        qkv = _multiply(scale * functional.layer_norm(x, (d,)), block["attend"])  # (seeds, sequences, new, 3d)
         q, k, v = (t.unflatten(-1, (heads, d // heads)).transpose(2, 3) for t in qkv.chunk(3, -1))
         if cache:
             k, v = (torch.cat([old, t], -2) for old, t in zip(cache[index], (k, v), strict=True))
         fresh.append((k, v))
-        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=past == 0 and new > 1)
+        seen = functional.scaled_dot_product_attention(q, k, v, mask, is_causal=past == 0 and new > 1)
         x = x + _multiply(seen.transpose(2, 3).flatten(-2), block["attended"])
-        hidden = ACTIVATIONS[activation](_multiply(scale * functional.layer_norm(x, (d,)), block["expand"]))
+        hidden = phi(activation)(_multiply(scale * functional.layer_norm(x, (d,)), block["expand"]))
         if centred:
             hidden = hidden - hidden.mean(-1, keepdim=True)
         x = x + _multiply(hidden, block["contract"])
@@ -93,31 +121,59 @@ def next_token(weights, shape, tokens, activation, scale, cache=None, blocks=Non
     return final @ weights["tokens"].transpose(1, 2), fresh
 
 
-def write(weights, shape, prompts, activation, scale=1.0, length=100, blocks=None, centred=False):
-    """Continue prompts (draws, sequences) of one token each by `length` tokens, always the most likely: (draws,
+def write(
+    weights: Weights,
+    shape: Shape,
+    prompts: Tensor,
+    activation: Activation,
+    scale: float | Tensor = 1.0,
+    *,
+    length: int = 100,
+    blocks: int | None = None,
+    centred: bool = False,
+) -> Tensor:
+    """Continue prompts (seeds, sequences) of one token each by `length` tokens, always the most likely: (seeds,
     sequences, length)."""
+    _check_prompts("write", weights, prompts)
     token, cache, written = prompts[..., None], None, []
     with torch.no_grad():
         for _ in range(length):
-            logits, cache = next_token(weights, shape, token, activation, scale, cache, blocks, centred)
+            logits, cache = next_token(weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred)
             token = logits.argmax(-1, keepdim=True)
             written.append(token)
     return torch.cat(written, -1)
 
 
-def write_grid(weights, shape, activation, scales, sequences, length=100, blocks=None, centred=False, seed=0):
-    """Sequences for several layer-normalisation scales at once, with the same weights and prompts: (scales, draws,
-    sequences, length)."""
-    draws = len(weights["tokens"])
-    generator = torch.Generator().manual_seed(seed)
-    device = weights["tokens"].device
-    prompts = torch.randint(shape.vocabulary, (draws, sequences), generator=generator).to(device).repeat(1, len(scales))
-    scale = torch.tensor(scales, dtype=weights["tokens"].dtype, device=device).repeat_interleave(sequences).expand(draws, -1)
-    written = write(weights, shape, prompts, activation, scale, length, blocks, centred)
-    return written.reshape(draws, len(scales), sequences, length).transpose(0, 1)
+def write_grid(
+    weights: Weights,
+    shape: Shape,
+    prompts: Tensor,
+    activation: Activation,
+    scales: Sequence[float],
+    *,
+    length: int = 100,
+    blocks: int | None = None,
+    centred: bool = False,
+) -> Tensor:
+    """`write` for several layer-normalisation scales at once, with the same weights and prompts (seeds, sequences):
+    (scales, seeds, sequences, length)."""
+    _check_prompts("write_grid", weights, prompts)
+    seeds, sequences = prompts.shape
+    every = prompts.to(weights["tokens"].device).repeat(1, len(scales))
+    scale = torch.tensor(scales).to(weights["tokens"]).repeat_interleave(sequences).expand(seeds, -1)
+    written = write(weights, shape, every, activation, scale, length=length, blocks=blocks, centred=centred)
+    return written.reshape(seeds, len(scales), sequences, length).transpose(0, 1)
 
 
-def _multiply(x, weight):
-    """x (draws, sequences, new, in) times weight (draws, in, out): one batched product."""
-    draws, sequences, new, _ = x.shape
-    return torch.bmm(x.reshape(draws, sequences * new, -1), weight).reshape(draws, sequences, new, -1)
+def _check_prompts(caller: str, weights: Weights, prompts: Tensor) -> None:
+    seeds = len(weights["tokens"])
+    if prompts.ndim != 2 or len(prompts) != seeds:
+        raise WrongAxes(
+            f"{caller}: prompts has shape {tuple(prompts.shape)}; with these weights it must be ({seeds} seeds, sequences)"
+        )
+
+
+def _multiply(x: Tensor, weight: Tensor) -> Tensor:
+    """x (seeds, sequences, new, in) times weight (seeds, out, in): one batched product."""
+    seeds, sequences, new, _ = x.shape
+    return torch.bmm(x.reshape(seeds, sequences * new, -1), weight.mT).reshape(seeds, sequences, new, -1)

@@ -1,13 +1,17 @@
 """ReLU networks trained from small weights (Make Haste Slowly; Bias-mediated early linearization).
 
-`networks` trains them, `gating` says which units are on when, `realisable` which gates there can be. `separability` and
-`contexts` are the races of Make Haste Slowly; `linearization`, `curves` and `minibatches` belong to early linearisation;
-`representations` to the geometry of hidden layers.
+`networks` draws, runs and trains them (`backpropagation` is the gradient by hand), `gating` says which units are on when,
+`realisable` which gates there can be. `separability` and `contexts` are the races of Make Haste Slowly; `linearization`
+belongs to early linearisation, `representations` to the geometry of hidden layers. `minibatches` trains the same
+networks on images, which are rows there, (images, pixels); everywhere else items are columns.
+
+Ensembles are (conditions, seeds); data that differ between conditions are (conditions, 1, features, items). The loss is half
+the squared error, averaged over items; both papers sum it, and their pages say reduction="sum".
 
     from lib import relu
     from lib.data import tasks
     x, y = tasks.xor()
-    weights = relu.initial_weights((2, 32, 2), std=0.01, ensemble=(4,))
+    weights = relu.initial_weights((2, 32, 2), std=0.01, seeds=4)
     print(relu.train(weights, x, y, step=0.1, steps=300)["loss"][-1])
 """
 
@@ -20,20 +24,19 @@ __getattr__, __dir__, __all__ = door(
             "initial_weights",
             "preactivations",
             "output",
+            "hidden",
             "loss",
             "gradient",
             "train",
-            "train_in_batches",
+            "schedule",
             "into_column_space",
-            "with_bias",
-            "per_layer",
         ),
-        "gating": ("gates", "unit_weight", "unit_states", "cluster_gates", "distinct_gates"),
+        "backpropagation": (),
+        "gating": ("gates", "gates_of", "unit_weight", "share", "unit_states", "cluster_gates", "distinct_gates"),
         "realisable": (),
         "separability": (),
         "contexts": (),
         "linearization": (),
-        "curves": (),
         "minibatches": (),
         "representations": (),
     },

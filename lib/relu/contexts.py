@@ -4,7 +4,9 @@
 singular direction of the item-centred tree, of singular value sigma) and within a mode only C + 1 numbers are left:
 how strongly a pathway drives the common block of properties and each context's own block. Make Haste Slowly,
 Section 5 and Appendices F, G, with their slips corrected; the printed forms are kept beside for comparison.
-Time is in epochs of step size `step` on the summed loss, so tau = 1 / (items · contexts · step).
+
+As in the paper, losses are *sums* over the data points (items · contexts of them, context by context), and `step` is the
+size of a step on that sum: tau = 1 / (items · contexts · step).
 """
 
 from itertools import combinations
@@ -15,7 +17,8 @@ from scipy.integrate import solve_ivp
 from torch import Tensor
 
 from lib import linear
-from lib.gated import pathways
+from lib.gated.architectures import pathways
+from lib.linear import axes
 
 
 def subsets(contexts: int, *sizes: int) -> Tensor:
@@ -27,40 +30,58 @@ def subsets(contexts: int, *sizes: int) -> Tensor:
     return open_in
 
 
-def pathway_gates(open_in: Tensor, items: int = 8) -> tuple[Tensor, Tensor]:
+@axes(open_in="pathways contexts")
+def pathway_gates(open_in: Tensor, items: int) -> tuple[Tensor, Tensor]:
     """(gates, features) for `pathways.effective_inputs`, from the sets of contexts in which each pathway is open.
 
     A pathway that is always open also sees which context it is, as the paper's common pathway does; the others see the
-    item only. gates is (pathways, items · contexts), features is (pathways, items + contexts).
+    item only. gates is (pathways, items · contexts), features is (pathways, items + contexts), both boolean.
     """
+    open_in = open_in.bool()
     always = open_in.all(-1, keepdim=True)
     features = torch.cat([torch.ones(len(open_in), items, dtype=torch.bool), always.expand(open_in.shape)], -1)
     return open_in.repeat_interleave(items, -1), features
 
 
-def pathway_inputs(x: Tensor, open_in: Tensor, items: int = 8) -> Tensor:
-    """What pathways open in the given sets of contexts see: (pathways, features, points); see `pathway_gates`."""
+@axes(x="features points", open_in="pathways contexts")
+def pathway_inputs(x: Tensor, open_in: Tensor) -> Tensor:
+    """What pathways open in the given sets of contexts see: (pathways, features, points); see `pathway_gates`.
+
+    x (items + contexts, items · contexts) is what `tasks.contexts` returns.
+    """
+    contexts = open_in.shape[-1]
+    items = x.shape[-2] - contexts
+    if x.shape[-1] != items * contexts:
+        raise ValueError(
+            f"pathway_inputs: with {contexts} contexts, x of shape {tuple(x.shape)} has {items} items, "
+            f"which makes {items * contexts} points, not {x.shape[-1]}"
+        )
     return pathways.effective_inputs(x, *pathway_gates(open_in, items))
 
 
+@axes(x="features points", y="outputs points")
 def residual(x: Tensor, y: Tensor) -> Tensor:
-    """What the common pathway leaves to the others: y minus its best linear prediction from item and context."""
+    """What the common pathway leaves to the others, (outputs, points): y minus its best linear prediction from x."""
     return y - y @ torch.linalg.pinv(x) @ x
 
 
+@axes(block="properties items")
 def item_modes(block: Tensor) -> Tensor:
-    """Singular values sigma of a block of properties (rows, items) after removing its mean over items."""
+    """Singular values sigma (modes,) of a block of properties (properties, items) after removing its mean over items."""
     sigma = torch.linalg.svdvals(block - block.mean(-1, keepdim=True))
     return sigma[sigma > sigma[0] * 1e-10]
 
 
-def residual_speed(sigma: Tensor, contexts: int, active: int, items: int = 8) -> Tensor:
-    """s of a pathway open in `active` contexts, once the common pathway has learned its part.
+def residual_speed(sigma: Tensor | float, contexts: int, active: int, items: int) -> Tensor:
+    """s of a pathway open in `active` contexts, once the common pathway has learned its part; as `sigma`, (modes,).
 
     What is left in context c is sigma (e_c - mean of all e): summed over the pathway's contexts its length is
-    sigma sqrt(active (contexts - active) / contexts), the same for `active` and for all the others together.
+    sigma sqrt(active (contexts - active) / contexts), the same for `active` and for all the others together. As every
+    correlation it is a mean over the items · contexts data points. Make Haste Slowly, Appendices F and G.
     """
-    return sigma * (active * (contexts - active) / contexts) ** 0.5 / (items * contexts)
+    if not 0 < active <= contexts:
+        raise ValueError(f"residual_speed: a pathway is open in 1 to {contexts} contexts, got {active}")
+    return linear.real(sigma) * (active * (contexts - active) / contexts) ** 0.5 / (items * contexts)
 
 
 def overlap(contexts: int) -> float:
@@ -68,31 +89,55 @@ def overlap(contexts: int) -> float:
     return -1 / (contexts - 1)
 
 
+_PRINTED_OVERLAPS = {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}
+
+
 def printed_overlap(contexts: int) -> float:
-    """The same cosine as printed in Appendices F and G: -1/2, -1/6, -1/12 for 3, 4, 5 contexts."""
-    return {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}[contexts]
+    """The same cosine as printed in Appendices F and G: -1/2, -1/6, -1/12 for 3, 4, 5 contexts; nothing else is printed."""
+    if contexts not in _PRINTED_OVERLAPS:
+        raise ValueError(f"printed_overlap: the paper prints it for 3, 4 and 5 contexts only, not for {contexts}")
+    return _PRINTED_OVERLAPS[contexts]
 
 
-def context_mode_strength(t: Tensor, s: Tensor, d: Tensor | float, b0: Tensor | float, contexts: int, tau=1.0) -> Tensor:
+def context_mode_strength(
+    t: Tensor | float, s: Tensor | float, d: Tensor | float, b0: Tensor | float, contexts: int, tau: float = 1.0
+) -> Tensor:
     """Strength of a mode in one of C pathways, each open in all contexts but one, after the common pathway.
 
     The others undo most of what one pathway adds, so it sees only 1/(C - 1) of its input variance `d`:
-    tau dB/dt = 2B (s - B d / (C - 1)). Settles at (C - 1) s/d. Corrects Appendices F and G.
+    tau dB/dt = 2B (s - B d / (C - 1)). Starts at `b0`, settles at (C - 1) s/d. Corrects Appendices F and G.
     """
-    return linear.mode_strength(t, s, d / (contexts - 1), b0, tau)
+    return linear.mode_strength(t, linear.real(s), linear.real(d) / (contexts - 1), b0, tau)
 
 
-def printed_context_mode_strength(t: Tensor, s, d, b0, contexts: int, tau=1.0, sign: float = 1.0) -> Tensor:
+def printed_context_mode_strength(
+    t: Tensor | float,
+    s: Tensor | float,
+    d: Tensor | float,
+    b0: Tensor | float,
+    contexts: int,
+    tau: float = 1.0,
+    sign: float = 1.0,
+) -> Tensor:
     """The closed form as printed in Appendices F and G: the exponential grows, and one factor C - 1 is missing.
 
-    With sign = -1 the exponential is repaired and only the factor is left wrong.
+    It starts at (C - 1) b0 and dies out. With sign = -1 the exponential is repaired and only the factor is left wrong:
+    it starts there and settles at (C - 1) s/d.
     """
-    return ((contexts - 1) * s / d) / (1 - (1 - s / (d * b0)) * torch.exp(sign * 2 * s * t / tau))
+    s, d = linear.real(s), linear.real(d)
+    return ((contexts - 1) * s / d) / (1 - (1 - s / (d * b0)) * torch.exp(sign * 2 * s * linear.real(t) / tau))
 
 
-def common_mean_modes(x: Tensor, y: Tensor, items: int = 8) -> linear.Modes:
-    """Modes of the common pathway that do not tell items apart: what every item shares, overall and per context."""
-    mean = torch.kron(torch.eye(x.shape[-1] // items), torch.full((items, items), 1 / items)).to(x)
+@axes(x="features points", y="outputs points")
+def common_mean_modes(x: Tensor, y: Tensor, items: int) -> linear.Modes:
+    """Modes of the common pathway that do not tell items apart: what every item shares, overall and per context.
+
+    `items` is how many data points each context has; they stand context by context, as `tasks.contexts` puts them.
+    """
+    points = x.shape[-1]
+    if points % items:
+        raise ValueError(f"common_mean_modes: {points} points cannot be contexts of {items} items each")
+    mean = torch.kron(torch.eye(points // items), torch.full((items, items), 1 / items)).to(x)
     sigma_yx, _ = linear.correlations(x, y @ mean)
     return linear.modes(sigma_yx, linear.correlations(x @ mean, y)[1])
 
@@ -100,6 +145,7 @@ def common_mean_modes(x: Tensor, y: Tensor, items: int = 8) -> linear.Modes:
 # --- the vector race ------------------------------------------------------------------------------------------------
 
 
+@axes(times="times", sigma="modes", open_in="pathways contexts")
 def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
     """Every pathway of every item mode as an arrow that grows and turns: (times, modes, pathways, contexts + 1).
 
@@ -110,7 +156,7 @@ def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | floa
 
     from m = a0 c/|c|. The common phase turns and grows all arrows before the contextual phase begins: this is the head
     start that the paper's closed form needs as a constant, and nothing is fitted. `open_in` (pathways, contexts),
-    `times` in epochs, a0 one number or one per pathway.
+    `times` in steps of size `step`, a0 one number or one per pathway.
     """
     gates, target, shape = _race(sigma, open_in)
 
@@ -128,10 +174,12 @@ def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | floa
     return torch.as_tensor(solution.y.T.reshape(len(times), *shape))
 
 
+@axes(sigma="modes", open_in="pathways contexts")
 def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
     """The same arrows under gradient descent with a finite step, exactly: (steps + 1, modes, pathways, contexts + 1).
 
-    One number w for the way in and one vector for the way out per mode and pathway, both updated by their gradients.
+    One number for the way in and one vector for the way out per mode and pathway, both updated by their gradients. The
+    first entry is the start, a0 c/|c|.
     """
     gates, target, shape = _race(sigma, open_in)
     way_in = _start(gates, target, a0)  # (modes, pathways, 1)
@@ -145,7 +193,7 @@ def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor 
     return torch.as_tensor(path)
 
 
-def _race(sigma: Tensor, open_in: Tensor):
+def _race(sigma: Tensor, open_in: Tensor) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
     gates, contexts = open_in.double().numpy(), open_in.shape[1]
     target = sigma.numpy()[:, None, None] * np.concatenate([np.ones((contexts, 1)), np.eye(contexts)], 1)
     return gates, target, (len(sigma), len(gates), contexts + 1)  # target is (modes, contexts, blocks)
@@ -156,14 +204,19 @@ def _start(gates: np.ndarray, target: np.ndarray, a0: Tensor | float) -> np.ndar
     return np.broadcast_to(root[:, None], (len(target), len(gates), 1))
 
 
+@axes(m="modes pathways blocks", sigma="modes", open_in="pathways contexts")
 def vector_race_loss(m: Tensor, sigma: Tensor, open_in: Tensor) -> Tensor:
-    """Summed loss (times,) left in the item modes by the arrows of `vector_race` (means over items not included)."""
+    """Summed loss (...) that arrows (..., modes, pathways, contexts + 1) leave in the item modes.
+
+    Times may stand in front, as `vector_race` puts them. What all items share is not included: see `common_mean_modes`.
+    """
     contexts = open_in.shape[1]
     target = torch.cat([torch.ones(contexts, 1), torch.eye(contexts)], 1).to(m) * sigma[:, None, None]
-    answer = torch.einsum("pc,tmpb->tmcb", open_in.to(m), m)
+    answer = torch.einsum("pc,...mpb->...mcb", open_in.to(m), m)
     return 0.5 * (target - answer).square().sum((-3, -2, -1))
 
 
+@axes(m="pathways blocks", open_in="pathways contexts")
 def residual_part(m: Tensor, open_in: Tensor) -> Tensor:
     """How far each arrow has grown along what its pathway will have to learn in the contextual phase: (..., pathways)."""
     contexts = open_in.shape[1]

@@ -1,40 +1,113 @@
-"""Which items switch which units on: gating patterns, unit states, and their clusters (Make Haste Slowly, Algorithm 1)."""
+"""Which items switch which units on: gating patterns, unit states, and their clusters (Make Haste Slowly, Algorithm 1).
+
+Patterns are booleans (..., units, items), of the networks of this room (`gates`) and of any torch module (`gates_of`).
+"""
 
 from collections.abc import Sequence
+from typing import Any, Unpack
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lib.relu.networks import preactivations
+from lib.linear import axes
+from lib.relu.networks import Kind, preactivations
+
+# --- patterns -------------------------------------------------------------------------------------------------------
+
+
+def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:
+    """Which items switch which units of hidden layer `layer` on: (..., units, items), boolean.
+
+    Make Haste Slowly's step(h). The options are those of `preactivations`.
+    """
+    layers = len(weights) - 1
+    if not 0 <= layer < layers:
+        raise ValueError(f"gates: there are {layers} hidden layers, counted from 0, and none is layer {layer}")
+    return preactivations(weights, x, **kind)[layer] > 0
+
+
+def gates_of(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> dict[str, Tensor]:
+    """The same for any torch module: {name of each `nn.ReLU` inside: (units, items), boolean}, in the order of use.
+
+    `x` is what the module takes, items first, (items, ...), as is usual in torch; it is brought to the module's precision
+    and device. The patterns have items last, as everywhere in this room, and every number that goes through a ReLU counts
+    as a unit: an image (channels, height, width) as channels · height · width of them. A ReLU that is used again
+    appears as "name (2)", "name (3)", … ReLUs that are called as functions are no modules and cannot be seen.
+
+    The module is looked at as it answers after training (`eval`), and is left as it was: modes, gradients, statistics.
+    """
+    names = {part: name for name, part in module.named_modules() if isinstance(part, nn.ReLU)}
+    if not names:
+        raise ValueError(f"gates_of: {type(module).__name__} has no nn.ReLU inside; a ReLU called as a function is not seen")
+    found: dict[str, Tensor] = {}
+    uses = dict.fromkeys(names, 0)
+
+    def note(part: nn.Module, _: Any, out: Tensor) -> None:
+        uses[part] += 1
+        found[names[part] + (f" ({uses[part]})" if uses[part] > 1 else "")] = (out > 0).flatten(1).mT
+
+    modes = {part: part.training for part in module.modules()}
+    hooks = [part.register_forward_hook(note) for part in names]
+    try:
+        module.eval()
+        with torch.no_grad():
+            module(_as_input(module, x))
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for part, training in modes.items():
+            part.training = training
+    return found
+
+
+def _as_input(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> Tensor:
+    """A copy of `x` in the precision and on the device of the module's weights (whole numbers stay whole)."""
+    tensor = x.detach().clone() if isinstance(x, Tensor) else torch.tensor(np.asarray(x))
+    like = next((p for p in module.parameters() if p.is_floating_point()), None)
+    if like is None:
+        return tensor
+    return tensor.to(like) if tensor.is_floating_point() else tensor.to(like.device)
+
 
 # --- what single units do -------------------------------------------------------------------------------------------
 
 
-def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind) -> Tensor:
-    """Which items switch which units on: (..., units, items), boolean. Make Haste Slowly's step(h)."""
-    return preactivations(weights, x, **kind)[layer] > 0
-
-
 def unit_weight(weights: Sequence[Tensor], layer: int = 0) -> Tensor:
-    """How much a hidden unit matters: |incoming weights| |outgoing weights|, (..., units)."""
+    """How much a unit of hidden layer `layer` matters: |incoming weights| |outgoing weights|, (..., units)."""
     return weights[layer].norm(dim=-1) * weights[layer + 1][..., : weights[layer].shape[-2]].norm(dim=-2)
 
 
+def share(weights: Sequence[Tensor], mask: Tensor, layer: int = 0) -> Tensor:
+    """The share of hidden layer `layer`, by `unit_weight`, that is in units for which `mask` (..., units) holds: (...).
+
+    Instead of yes or no, `mask` may give a number for each unit; then their mean comes back, each unit counted by its weight.
+    """
+    return _weighted(mask, unit_weight(weights, layer))
+
+
+@axes(on="units items", weight="units")
 def unit_states(on: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
-    """Shares of units that are on for every item, off for every item, or gating (on for some); they add to one.
+    """Shares of units that are on for every item, off for every item, or gating (on for some): (...) each; they add to one.
 
     `on` is what `gates` returns; `weight` (..., units) counts units by what they contribute instead of by number.
     """
     weight = torch.ones(on.shape[:-1], dtype=torch.float64, device=on.device) if weight is None else weight
-    share = weight / weight.sum(-1, keepdim=True)
     always, never = on.all(-1), ~on.any(-1)
-    return {
-        "on": (share * always).sum(-1),
-        "off": (share * never).sum(-1),
-        "gating": (share * ~(always | never)).sum(-1),
-    }
+    states = {"on": always, "off": never, "gating": ~(always | never)}
+    return {name: _weighted(state, weight) for name, state in states.items()}
 
 
+def _weighted(mask: Tensor, weight: Tensor) -> Tensor:
+    if mask.shape[-1] != weight.shape[-1]:
+        raise ValueError(f"mask has {mask.shape[-1]} units (shape {tuple(mask.shape)}), the layer has {weight.shape[-1]}")
+    return (weight / weight.sum(-1, keepdim=True) * mask).sum(-1)
+
+
+# --- many units at once ---------------------------------------------------------------------------------------------
+
+
+@axes(samples="items")
 def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Algorithm 1 of Make Haste Slowly: k-means on the binary gating patterns of many units, runs and moments.
 
@@ -48,6 +121,8 @@ def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Ten
     points, counts = distinct_gates(samples)
     alive = points.any(-1)
     points, counts = points[alive], counts[alive]
+    if clusters > len(points):
+        raise ValueError(f"cluster_gates: {clusters} clusters, but only {len(points)} different patterns that are ever on")
     with threadpool_limits(1):  # threads wait for each other longer than they work, and change the order of sums
         fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.double().numpy(), sample_weight=counts.numpy())
     centroids = torch.as_tensor(fit.cluster_centers_)
@@ -56,6 +131,7 @@ def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Ten
     return centroids[order], size[order] / size.sum()
 
 
+@axes(samples="items")
 def distinct_gates(samples: Tensor) -> tuple[Tensor, Tensor]:
     """The different patterns among `samples` (..., items) and how often each occurs: (patterns, items), (patterns,).
 

@@ -1,116 +1,34 @@
-"""Early linearisation: two-layer networks with a constant input, and what the constant does to their ReLU units.
+"""Early linearisation: what a constant input does to ReLU units and to the modes of two-layer networks.
 
 A bias is a constant input. `with_constant` appends it to the data, so that a network's first matrix carries the biases
 in its last column and everything else (linear theory, gradients, gates) needs no special case; a constant of zero is a
-network without biases. Bias strengths, seeds and margins are leading tensor dimensions of one batched program.
-
-Shapes: x (..., features, items), y (..., outputs, items); weights are [w1 (..., hidden, features), w2 (..., outputs,
-hidden)]. The loss is half the squared error, summed over items as in the paper unless said otherwise.
+network without biases. The networks are those of `relu.networks`: weights [w1 (..., hidden, features), w2 (..., outputs,
+hidden)], x (..., features, items). The paper sums its loss over items: train with reduction="sum".
 Bias-mediated early linearization, Sections 4 to 6 and Appendices B, C and F.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from lib import linear
-from lib.linear.descent import Recording, descend
+from lib.linear import theory
+from lib.linear.shapes import axes
+from lib.relu import networks
 
-# --- networks with a constant input -------------------------------------------------------------------------------------
 
-
+@axes(x="features items")
 def with_constant(x: Tensor, strength: Tensor | float = 1.0) -> Tensor:
-    """The augmented inputs: `x` (features, items) over a last row that is `strength` for every item.
+    """The augmented inputs: `x` (..., features, items) over a last row that is `strength` for every item.
 
-    For strengths of shape (...) the result is (..., features + 1, items). Section 5.1 (which puts the row first).
+    The axes of `strength` are ensemble axes and broadcast against those of x: strengths of shape (conditions, 1) give
+    (conditions, 1, features + 1, items), which goes with networks (conditions, seeds). Section 5.1 (where the row is first).
     """
     strength = torch.as_tensor(strength, dtype=x.dtype, device=x.device)
-    ensemble = strength.shape
+    ensemble = torch.broadcast_shapes(strength.shape, x.shape[:-2])
     row = strength[..., None, None].expand(*ensemble, 1, x.shape[-1])
     return torch.cat([x.expand(*ensemble, *x.shape[-2:]), row], -2)
-
-
-def start(x: Tensor, y: Tensor, hidden: int, std: float, seeds: int, seed: int = 0) -> list[Tensor]:
-    """Small random weights for each ensemble member of `x` (..., features, items): (..., seeds, out, in).
-
-    Seed k draws the same weights in every condition, so that conditions are compared network by network.
-    """
-    weights = linear.small_weights([(hidden, x.shape[-2]), (y.shape[-2], hidden)], std, seeds, seed, device=x.device)
-    return [w.expand(*x.shape[:-2], *w.shape).clone() for w in weights]
-
-
-def train(
-    weights: list[Tensor],
-    x: Tensor,
-    y: Tensor,
-    *,
-    activation: str = "relu",
-    step: float,
-    steps: int,
-    every: int = 10,
-    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
-    label: str = "",
-) -> Recording:
-    """Full-batch gradient descent on the summed loss, in place; records "loss" and what `observe(weights)` returns.
-
-    `x` and `y` may have ensemble dimensions that broadcast against the weights' after a dimension for the seeds is put
-    in: x (conditions, features, items) goes with weights (conditions, seeds, out, in). Times are steps; the paper's
-    clock is step · steps, with tau = 1/items.
-    """
-    ensemble = weights[0].shape[:-2]
-    rows, labels = _rows(x, ensemble), _rows(y, ensemble)  # (networks, items, features or outputs)
-    # Hidden units last in memory: every product then runs over long contiguous rows, 3 times faster at this size.
-    flat = [weights[0].mT.reshape(-1, *weights[0].mT.shape[-2:]).clone(), weights[1].reshape(-1, *weights[1].shape[-2:]).clone()]
-
-    def shaped(w: list[Tensor]) -> list[Tensor]:
-        return [w[0].mT.unflatten(0, ensemble), w[1].unflatten(0, ensemble)] if ensemble else [w[0][0].mT, w[1][0]]
-
-    def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        error = torch.bmm(_hidden(rows, w[0], activation), w[1].mT).sub_(labels)
-        seen = {"loss": error.square().sum((-2, -1)).div(2).reshape(ensemble)}
-        return seen | observe(shaped(w)) if observe else seen
-
-    slope = gradient(rows, labels, activation)
-    recording = descend(flat, slope, step=step, steps=steps, every=every, observe=watch, label=label)
-    for w, trained in zip(weights, shaped(flat), strict=True):
-        w.copy_(trained)
-    return recording
-
-
-def gradient(rows: Tensor, labels: Tensor, activation: str = "relu", share: float = 1.0):
-    """The function [w1ᵀ, w2] -> [dL/dw1ᵀ, dL/dw2] for rows (networks, items, features), labels (networks, items, outputs).
-
-    By hand, with the first matrix transposed, (networks, features, hidden): see `train`. `share` scales the loss (one
-    over the number of items makes it a mean). Early Linearization Eqs 8-10.
-    """
-    if activation not in ("relu", "linear"):
-        raise ValueError(f'activation is "relu" or "linear", not {activation!r}')
-    columns = rows.mT.contiguous() if rows[0].numel() < 4096 else rows.mT  # copying pays for small matrices only
-
-    def slope(w: list[Tensor]) -> list[Tensor]:
-        h = _hidden(rows, w[0], activation)  # (networks, items, hidden)
-        error = torch.bmm(h, w[1].mT).sub_(labels)  # (networks, items, outputs)
-        if share != 1.0:
-            error.mul_(share)
-        back = torch.bmm(error, w[1])  # (networks, items, hidden)
-        if activation == "relu":
-            back = torch.ops.aten.threshold_backward(back, h, 0)  # keeps it where the unit is on
-        return [torch.bmm(columns, back), torch.bmm(error.mT, h)]
-
-    return slope
-
-
-def output(weights: list[Tensor], x: Tensor, activation: str = "relu") -> Tensor:
-    """The network's answers, (..., outputs, items)."""
-    return weights[1] @ hidden(weights, x, activation)
-
-
-def hidden(weights: list[Tensor], x: Tensor, activation: str = "relu") -> Tensor:
-    """The hidden activations, (..., hidden, items)."""
-    z = weights[0] @ x
-    return z.relu() if activation == "relu" else z
 
 
 # --- the bias mode ------------------------------------------------------------------------------------------------------
@@ -125,11 +43,14 @@ def input_spectrum(items: int, strength: float) -> Tensor:
 
 
 class BiasMode(NamedTuple):
+    """The mode by which a constant input learns the mean label."""
+
     s: float  # its input-output strength, sqrt(c² + 1/P) |mean label|
     d: float  # its input variance, c² + 1/P
     v: Tensor  # (items + 1,) unit vector that it looks at; the constant comes last
 
 
+@axes(y="outputs items")
 def bias_mode(y: Tensor, strength: float) -> BiasMode:
     """The mode by which a constant input learns the mean label of one-hot items. Early Linearization Eq. 5.
 
@@ -142,7 +63,8 @@ def bias_mode(y: Tensor, strength: float) -> BiasMode:
     return BiasMode(d**0.5 * float(y.mean(-1).norm()), d, v / v.norm())
 
 
-def mode_strengths(answers: Tensor, x: Tensor, mode: linear.Modes) -> Tensor:
+@axes(answers="outputs items", x="features items")
+def mode_strengths(answers: Tensor, x: Tensor, mode: theory.Modes) -> Tensor:
     """How much of each mode a network's answers (..., outputs, items) contain, (..., modes): uᵀ⟨ŷ xᵀ⟩v / d.
 
     For a linear network it is the mode's strength a = uᵀ W2 W1 v; unlike that, it also makes sense for a ReLU network.
@@ -151,18 +73,22 @@ def mode_strengths(answers: Tensor, x: Tensor, mode: linear.Modes) -> Tensor:
     return (mode.u.mT @ answers * seen.mT).sum(-1)
 
 
-def delay(s, d, a0, active, tau=1.0):
+def delay(s: Tensor | float, d: Tensor | float, a0: Tensor | float, active: Tensor | float, tau: float = 1.0) -> Tensor:
     """How much later a mode comes when only a share `active` of the units carries it: its start is active · a0.
 
     Eq. 14 of Early Linearization after cancelling: tau/2s · ln[(s - d g a0) / (g (s - d a0))], about tau/2s · ln(1/g).
     The threshold at which the two times are compared drops out, and the delay is positive exactly when g < 1.
+    All arguments broadcast.
     """
-    active = linear.real(active)
+    active = theory.real(active)
     return tau / (2 * s) * torch.log((s - d * active * a0) / (active * (s - d * a0)))
 
 
-def delay_as_printed(s, d, a0, g, threshold, tau=1.0):
+def delay_as_printed(
+    s: Tensor | float, d: Tensor | float, a0: Tensor | float, g: Tensor | float, threshold: Tensor | float, tau: float = 1.0
+) -> Tensor:
     """Early Linearization Eq. 14 letter by letter, where g is called the rate of dead neurons."""
+    s, d, a0, g = (theory.real(value) for value in (s, d, a0, g))
     above = s**2 * a0 - s * d * a0**2 * g - s * threshold * d * a0 + d**2 * a0**2 * g * threshold
     below = s**2 * a0 * g - s * d * a0 * g * threshold - s * d * a0**2 * g + d**2 * a0**2 * g * threshold
     return tau / (2 * s) * torch.log(above / below)
@@ -171,12 +97,22 @@ def delay_as_printed(s, d, a0, g, threshold, tau=1.0):
 # --- what the units do ----------------------------------------------------------------------------------------------------
 
 
+@axes(w1="hidden features")
 def kinks(w1: Tensor) -> Tensor:
     """Distance from the origin at which each unit switches on, -b/|w| with the bias in the last column; (..., hidden).
 
     Early Linearization Section 5.3. A negative kink means that the unit is on at the origin.
     """
     return -w1[..., -1] / w1[..., :-1].norm(dim=-1)
+
+
+@axes(w1="hidden features")
+def bias_ratio(w1: Tensor) -> Tensor:
+    """Length of a layer's biases, its last column, relative to that of its weights: |b| / |W1|, (...).
+
+    While the bias mode is alone, it is c sqrt(P) for P one-hot items. Early Linearization Fig. 3a.
+    """
+    return w1[..., -1].norm(dim=-1) / w1[..., :-1].norm(dim=(-2, -1))
 
 
 def linearisation_time(on: Tensor) -> Tensor:
@@ -189,7 +125,7 @@ def at(recorded: Tensor, index: Tensor) -> Tensor:
     return recorded[index, torch.arange(len(index))]
 
 
-def keep_units(weights: list[Tensor], kept: Tensor) -> list[Tensor]:
+def keep_units(weights: Sequence[Tensor], kept: Tensor) -> list[Tensor]:
     """The network without the units where `kept` (..., hidden) is false; their weights, now zero, never come back.
 
     A linear network made this way is the gated one, W2 G W1, of Early Linearization Eq. 15.
@@ -197,36 +133,23 @@ def keep_units(weights: list[Tensor], kept: Tensor) -> list[Tensor]:
     return [weights[0] * kept[..., :, None], weights[1] * kept[..., None, :]]
 
 
-def linear_preference(weights: list[Tensor], margin: Tensor, constant: Tensor, activation: str = "relu") -> Tensor:
+def linear_preference(
+    weights: Sequence[Tensor], margin: Tensor | float, constant: Tensor | float, activation: networks.Activation = "relu"
+) -> Tensor:
     """Does a network trained on an XOR with a margin answer by the plane (1) or by the XOR (0)? One number each, (...).
 
     It is asked about all eight corners, half of which contradict the training data. Of the difference between its two
-    outputs the part that follows the third coordinate is divided by that plus the part that follows the XOR.
-    `margin` (...) and `constant` (...) broadcast against the weights' ensemble.
+    outputs, the part that follows the third coordinate is divided by that plus the part that follows the XOR. Where the two
+    parts have opposite signs, the network answers one of them against the labels, and the larger one takes all: a number
+    in [0, 1] (NaN only where both parts are zero). `margin` and `constant` are numbers, or tensors that broadcast against
+    the weights' ensemble.
     """
-    side = torch.tensor([-1.0, 1.0], dtype=torch.float64)
+    like = weights[0]
+    margin, constant = (torch.as_tensor(value, dtype=like.dtype, device=like.device) for value in (margin, constant))
+    side = torch.tensor([-1.0, 1.0], dtype=like.dtype, device=like.device)
     corner = torch.cartesian_prod(side, side, side).T  # (3, 8)
-    size = torch.ones(*torch.broadcast_shapes(margin.shape, constant.shape), 4, 1, dtype=torch.float64)
-    size[..., 2, 0], size[..., 3, 0] = margin, constant
-    x = size * torch.cat([corner, torch.ones(1, 8, dtype=torch.float64)])
-    answer = output(weights, x, activation)
+    points = torch.cat([corner[:2].expand(*margin.shape, 2, 8), margin[..., None, None] * corner[2:]], -2)
+    answer = networks.output(weights, with_constant(points, constant), activation=activation)
     difference = answer[..., 1, :] - answer[..., 0, :]
     plane, xor = (difference * corner[2]).mean(-1), -(difference * corner[0] * corner[1]).mean(-1)
-    return plane / (plane + xor)
-
-
-# --- helpers ---------------------------------------------------------------------------------------------------------------
-
-
-def _rows(data: Tensor, ensemble: torch.Size) -> Tensor:
-    """(..., features, items) -> contiguous (networks, items, features), with a dimension for the seeds put in."""
-    rows = data.mT
-    if ensemble:
-        rows = rows.unsqueeze(-3) if rows.dim() > 2 else rows
-        rows = rows.expand(*ensemble, *rows.shape[-2:])
-    return rows.reshape(-1, *rows.shape[-2:]).contiguous()
-
-
-def _hidden(rows: Tensor, w1t: Tensor, activation: str) -> Tensor:
-    z = torch.bmm(rows, w1t)
-    return z.relu_() if activation == "relu" else z
+    return (plane / (plane + xor)).clamp(0, 1)

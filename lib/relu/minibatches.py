@@ -1,8 +1,9 @@
 """Two-layer networks trained on images by minibatch gradient descent, with and without a constant pixel, side by side.
 
-Images are rows here: x (images, pixels), y (images, outputs). Networks are those of `relu.linearization`; the ensemble is
-(constants, seeds). Seed k starts from the same weights and sees the same batches whatever the constant and the activation,
-so that only these differ. Bias-mediated early linearization, Section 3 and Appendices C and E.
+Images are rows here, unlike in the rest of the room: x (images, pixels), y (images, outputs), in single precision. Networks
+and their gradient are those of `relu.networks`; conditions are the constants. Network k starts from the same weights and
+sees the same batches whatever the constant and the activation, so that only these differ.
+Bias-mediated early linearization, Section 3 and Appendices C and E.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,11 +13,14 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from lib import complexity
-from lib.linear.descent import Recording
-from lib.relu import linearization
+from lib.data.datasets import Images
+from lib.linear.descent import Recording, descend
+from lib.linear.draws import Streams
+from lib.relu.backpropagation import Program
+from lib.relu.networks import initial_weights
 
 
-def prepared(images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def prepared(images: Images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(x_train, y_train, x_test, y_test) of `datasets.Images`, as rows, with one-hot labels.
 
     how "pixel mean": each pixel's mean over the training images is taken away, so that no pixel is a constant (Fig. 1);
@@ -38,17 +42,18 @@ def prepared(images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 class Ensemble:
     """Networks for every constant in `constants` and every seed, at the start of their training.
 
-    `weights` is [w1ᵀ (networks, pixels + 1, hidden), w2 (networks, outputs, hidden)], constants first, then seeds.
+    `weights` is [w1 (networks, hidden, pixels + 1), w2 (networks, outputs, hidden)], constants first, then seeds.
     """
 
-    def __init__(self, pixels: int, outputs: int, hidden: int, std: float, constants: Sequence[float], seeds: int,
-                 activation: str = "relu", device: str | torch.device = "cpu"):  # fmt: skip
-        generator = torch.Generator().manual_seed(0)
-        first = torch.randn(seeds, pixels + 1, hidden, generator=generator) * std
-        second = torch.randn(seeds, outputs, hidden, generator=generator) * std
-        self.weights = [w.repeat(len(constants), 1, 1).to(device) for w in (first, second)]
+    def __init__(self, pixels: int, outputs: int, hidden: int, std: float, constants: Sequence[float], seeds: int, *,
+                 activation: str = "relu", seed: int = 0, device: str | torch.device = "cpu"):  # fmt: skip
+        if activation not in ("relu", "linear"):
+            raise ValueError(f"activation is relu or linear, not {activation!r}")
+        options = dict(seeds=seeds, conditions=(len(constants),), seed=seed, dtype=torch.float32, device=device)
+        first, second = (w.flatten(0, 1) for w in initial_weights([pixels + 1, hidden, outputs], std, **options))
+        self.weights = [first.mT.contiguous().mT, second]  # units last in memory, as `backpropagation` likes them
         self.constant = torch.tensor(constants).repeat_interleave(seeds).to(device)  # (networks,)
-        self.seed = torch.arange(seeds).repeat(len(constants))  # (networks,)
+        self.number = torch.arange(seeds).repeat(len(constants))  # (networks,) which of the seeds each one is
         self.activation = activation
 
     def rows(self, x: Tensor) -> Tensor:
@@ -58,8 +63,8 @@ class Ensemble:
 
     def hidden(self, x: Tensor) -> Tensor:
         """(networks, images, hidden). The constant pixel is added after the product, so that x is never copied."""
-        h = x @ self.weights[0][:, :-1]
-        h += (self.constant[:, None] * self.weights[0][:, -1])[:, None]
+        h = x @ self.weights[0][..., :-1].mT
+        h += (self.constant[:, None] * self.weights[0][..., -1])[:, None]
         return h.relu_() if self.activation == "relu" else h
 
     def answers(self, x: Tensor) -> Tensor:
@@ -83,90 +88,83 @@ class Ensemble:
     def only(self, chosen: Tensor) -> "Ensemble":
         """The chosen networks alone; `chosen` (networks,) is boolean."""
         part = object.__new__(Ensemble)
-        part.weights = [w[chosen] for w in self.weights]
-        part.constant, part.seed, part.activation = self.constant[chosen], self.seed[chosen], self.activation
+        part.weights = [self.weights[0].mT[chosen].mT, self.weights[1][chosen]]
+        part.constant, part.number, part.activation = self.constant[chosen], self.number[chosen], self.activation
         return part
 
-    def step(self, x: Tensor, y: Tensor, size: float) -> None:
-        """One step on the mean loss of a batch: x (networks, images, pixels), y (networks, images, outputs)."""
-        slope = linearization.gradient(self.rows(x), y, self.activation, share=1 / x.shape[1])
-        for w, g in zip(self.weights, slope(self.weights), strict=True):
-            w.sub_(g, alpha=size)
+    def gradient(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        """+dL/dW of the mean loss of a batch: x (networks, images, pixels), y (networks, images, outputs)."""
+        return Program(self.rows(x), y, [self.activation], [0.0, 0.0], [None], 1 / x.shape[1]).slope(self.weights)
 
 
 class Batches:
-    """Random batches, drawn anew in every epoch, each seed with an order of its own."""
+    """Random batches, drawn anew in every epoch, each seed with an order of its own.
 
-    def __init__(self, images: int, batch: int, seeds: int):
-        self.generator = torch.Generator().manual_seed(1)
-        self.images, self.batch, self.seeds = images, batch, seeds
+    `seed` says which orders; another one than that of the networks, or both come from the same random numbers.
+    """
+
+    def __init__(self, images: int, batch: int, seeds: int, seed: int = 1):
+        if not 1 <= batch <= images:
+            raise ValueError(f"a batch has between 1 and all {images} images, not {batch}")
+        self.streams = Streams(seeds, seed)
+        self.images, self.batch = images, batch
         self.order, self.place = None, images
 
     def next(self) -> Tensor:
         """Indices of the next batch, (seeds, batch)."""
         if self.place + self.batch > self.images:
-            self.order = torch.stack([torch.randperm(self.images, generator=self.generator) for _ in range(self.seeds)])
-            self.place = 0
+            self.order, self.place = self.streams.permutation(self.images), 0
         self.place += self.batch
         return self.order[:, self.place - self.batch : self.place]
 
 
-def train(
-    networks: Ensemble,
-    x: Tensor,
-    y: Tensor,
-    *,
-    step: float,
-    steps: int,
-    batch: int = 64,
-    every: int = 10,
-    watched: int = 500,
-) -> Recording:
-    """Train for `steps` batches, in place, and look at the first `watched` images every `every` batches.
+def _slope(networks: Ensemble, x: Tensor, y: Tensor, batch: int, seed: int) -> Callable[[Ensemble], list[Tensor]]:
+    """The function that draws the next batch of every network and returns the gradient on it."""
+    batches = Batches(len(x), batch, int(networks.number.max()) + 1, seed)
+
+    def slope(networks: Ensemble) -> list[Tensor]:
+        chosen = batches.next()[networks.number]  # (networks, batch)
+        return networks.gradient(x[chosen], y[chosen])
+
+    return slope
+
+
+def train(networks: Ensemble, x: Tensor, y: Tensor, *, step: float, steps: int, batch: int, every: int = 10,
+          watched: int | None = None, seed: int = 1) -> Recording:  # fmt: skip
+    """Train for `steps` batches, in place, and look at the first `watched` images (all if None) every `every` batches.
 
     Records, (times, networks) each: "loss"; "on", the share of hidden units that none of these images switches off; and
     "open", the share of images for which a unit is on, in the mean over units weighted by the size of their weights.
     """
-    batches = Batches(len(x), batch, int(networks.seed.max()) + 1)
-    times, seen = [], {"loss": [], "on": [], "open": []}
-    for now in range(steps + 1):
-        if now % every == 0:
-            times.append(now)
-            h = networks.hidden(x[:watched])  # (networks, images, hidden)
-            share = (h > 0).float().mean(1)  # (networks, hidden)
-            size = networks.weights[0].norm(dim=1) * networks.weights[1].norm(dim=1)
-            seen["loss"].append((h @ networks.weights[1].mT - y[:watched]).square().sum(-1).mean(-1) / 2)
-            seen["on"].append((share == 1).double().mean(-1))
-            seen["open"].append((share * size).sum(-1) / size.sum(-1))
-        if now < steps:
-            chosen = batches.next()[networks.seed]  # (networks, batch)
-            networks.step(x[chosen], y[chosen], step)
-    return Recording(torch.tensor(times), {name: torch.stack(values).double().cpu() for name, values in seen.items()})
+
+    def watch(w: list[Tensor]) -> dict[str, Tensor]:
+        h = networks.hidden(x[:watched])  # (networks, images, hidden)
+        share = (h > 0).float().mean(1)  # (networks, hidden)
+        size = w[0].norm(dim=2) * w[1].norm(dim=1)
+        return {
+            "loss": (h @ w[1].mT - y[:watched]).square().sum(-1).mean(-1) / 2,
+            "on": (share == 1).double().mean(-1),
+            "open": (share * size).sum(-1) / size.sum(-1),
+        }
+
+    slope = _slope(networks, x, y, batch, seed)
+    run = descend(networks.weights, lambda _: slope(networks), step=step, steps=steps, every=every, observe=watch)
+    return Recording(run.time, {name: values.double().cpu() for name, values in run.values.items()})
 
 
-def train_to(
-    networks: Ensemble,
-    x: Tensor,
-    y: Tensor,
-    levels: Sequence[float],
-    examine: Callable[[Ensemble], dict[str, Tensor]],
-    *,
-    step: float,
-    batch: int = 64,
-    every: int = 50,
-    growth: float = 0.0,
-    watched: int | None = None,
-    limit: int = 200_000,
-) -> dict[str, Tensor]:
+def train_to(networks: Ensemble, x: Tensor, y: Tensor, levels: Sequence[float],
+             examine: Callable[[Ensemble], dict[str, Tensor]], *, step: float, batch: int, every: int = 50, growth: float = 0.0,
+             watched: int | None = None, limit: int = 200_000, seed: int = 1) -> dict[str, Tensor]:  # fmt: skip
     """Train each network until its loss on the training images is below each of the falling `levels`, and examine it there.
 
     The loss is looked at on the first `watched` images (all if None), every `every` steps or after a share `growth` of the steps
     done so far, whichever is later: a loss that falls like a power of time then falls by the same factor between two looks.
     `examine(networks)` returns one number per network; the result has them as (levels, networks), NaN where a network did
-    not get there in `limit` steps. A network that has reached the last level leaves the ensemble.
+    not get there in `limit` steps, and beside them "steps" and "training loss" (that on the watched images) at each stop. A
+    network that has reached the last level leaves the ensemble.
     """
     count = len(networks.constant)
-    batches = Batches(len(x), batch, int(networks.seed.max()) + 1)
+    slope = _slope(networks, x, y, batch, seed)
     seen: dict[str, Tensor] = {}
     left, reached = torch.arange(count), torch.zeros(count, dtype=torch.long)  # who still trains, levels behind each
     seen_x, seen_y, look = x[:watched], y[:watched], 0
@@ -178,7 +176,8 @@ def train_to(
             for k, level in enumerate(levels):
                 here = (loss <= level).cpu() & (reached[left] == k)
                 if here.any():
-                    for name, values in ({"steps": torch.full((int(here.sum()),), now)} | examine(networks.only(here))).items():
+                    stop = {"steps": torch.full((int(here.sum()),), now), "training loss": loss[here]}
+                    for name, values in (stop | examine(networks.only(here))).items():
                         seen.setdefault(name, torch.full((len(levels), count), torch.nan, dtype=torch.float64))
                         seen[name][k, left[here]] = values.double().cpu()
                     reached[left[here]] += 1
@@ -187,6 +186,6 @@ def train_to(
                 break
             if not going.all():
                 networks, left = networks.only(going), left[going]
-        chosen = batches.next()[networks.seed]
-        networks.step(x[chosen], y[chosen], step)
+        for w, g in zip(networks.weights, slope(networks), strict=True):
+            w.sub_(g, alpha=step)
     return seen

@@ -1,174 +1,173 @@
-"""ReLU networks trained from small weights, whole ensembles at once.
+"""ReLU networks trained from small weights, whole ensembles at once: the one trainer of this room.
 
 A network is a plain list of weight matrices, input to output, each of shape (..., units, inputs); the leading
-dimensions (seeds, margins, gains, ...) are the ensemble. Data are x (..., features, items) and y (..., outputs, items).
-The last layer is linear, all others go through `activation`. A bias is a constant input of size `bias` to a layer:
-where it is not zero, the layer's matrix carries one column more, so biases are weights like any other.
+dimensions are the ensemble, conditions (margins, gains, bias strengths) before seeds. Data are x (..., features, items) and
+y (..., outputs, items). They have no ensemble axes, or as many as the weights, of length one where all share them: x
+(conditions, 1, features, items) goes with weights (conditions, seeds, units, features), in every function alike.
 
-Gradients are written by hand: for networks of this size most of autograd's time is bookkeeping. The plain autograd
-version lives in tests/test_relu.py, as the reference that these must equal.
+The last layer is linear, all others go through `activation`. A bias is a constant input of size `bias` to a layer:
+where it is not zero, the layer's matrix carries one column more, so biases are weights like any other. The loss is half
+the squared error, averaged over items (`reduction="mean"`) or, as in Make Haste Slowly and Early Linearization, summed.
+
+The gradient is written by hand: for networks of this size most of autograd's time is bookkeeping. The plain autograd
+version lives in tests/relu/test_networks.py, as the reference that it must equal.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from lib.linear.descent import Recording, descend
+from lib.linear.draws import Streams
+from lib.linear.shapes import WrongAxes, axes
+from lib.relu.backpropagation import Activation, Program, rows_of
 
 ACTIVATIONS = ("relu", "linear", "gated")
 
 
-def initial_weights(
-    widths: Sequence[int],
-    std: float | Sequence[float],
-    *,
-    ensemble: Sequence[int] = (),
-    bias: float | Sequence[float] = 0.0,
-    seed: int = 0,
-    dtype: torch.dtype = torch.float64,
-    device: str | torch.device = "cpu",
-) -> list[Tensor]:
+class Kind(TypedDict, total=False):
+    """What kind of network the weights belong to: the options of `preactivations`, taken by all functions alike."""
+
+    bias: float | Sequence[float]
+    activation: Activation | Sequence[Activation]
+    fixed: Sequence[Tensor | None] | None
+
+
+def initial_weights(widths: Sequence[int], std: float | Sequence[float], *, seeds: int | None = None,
+                    conditions: Sequence[int] = (), paired: bool = True, bias: float | Sequence[float] = 0.0, seed: int = 0,
+                    dtype: torch.dtype = torch.float64, device: str | torch.device = "cpu") -> list[Tensor]:  # fmt: skip
     """Independent normal weights for layers of the given `widths` (features, hidden, ..., outputs).
 
-    Returns one matrix (*ensemble, widths[l + 1], widths[l]) per layer, with one more column where that layer's `bias`
-    is not zero (its starting values are drawn like all others). `std` is one number or one per layer.
+    Returns one matrix (*conditions, seeds, widths[l + 1], widths[l]) per layer, with one more column where that layer's
+    `bias` is not zero (its starting values are drawn like all others); without `seeds` a single network, without that
+    axis. `std` is one number or one per layer. Network k starts from the same weights in every condition, so that
+    conditions are compared network by network; with paired=False every condition has networks of its own.
     """
-    generator = torch.Generator().manual_seed(seed)
-    stds, biases = per_layer(std, len(widths) - 1), per_layer(bias, len(widths) - 1)
-    return [
-        (torch.randn(*ensemble, out, inp + (b != 0), generator=generator, dtype=dtype) * s).to(device)
-        for inp, out, s, b in zip(widths, widths[1:], stds, biases, strict=False)
-    ]
+    stds, biases = _per_layer(std, len(widths) - 1), _per_layer(bias, len(widths) - 1)
+    count, own = 1 if seeds is None else seeds, 1 if paired else math.prod(conditions)
+    streams = Streams(count * own, seed)
+    result = []
+    for inp, out, s, b in zip(widths, widths[1:], stds, biases, strict=False):
+        w = s * streams.normal(out, inp + (b != 0)).unflatten(0, (count, own)).movedim(1, 0)  # (own, seeds, out, in)
+        w = w[0].expand(*conditions, *w.shape[1:]) if paired else w.reshape(*conditions, *w.shape[1:])
+        w = w[..., 0, :, :] if seeds is None else w
+        result.append(w.to(device=device, dtype=dtype, copy=True, memory_format=torch.contiguous_format))
+    return result
 
 
+# --- what a network answers -----------------------------------------------------------------------------------------------
+
+
+@axes(x="features items")
 def preactivations(
     weights: Sequence[Tensor],
     x: Tensor,
     *,
     bias: float | Sequence[float] = 0.0,
-    activation: str | Sequence[str] = "relu",
+    activation: Activation | Sequence[Activation] = "relu",
     fixed: Sequence[Tensor | None] | None = None,
 ) -> list[Tensor]:
     """Input to every layer's nonlinearity, (..., units, items) each; the last entry is the network's output.
 
-    activation "gated" multiplies hidden layer l by the given gates fixed[l] (..., units, items), whatever its input:
-    a gated deep linear network with one pathway per pattern of gates. None stands for a layer that is always on.
-    A sequence of activations gives one to each hidden layer.
+    `activation` is one of the ACTIVATIONS or a function that acts on each number; a sequence gives one to each hidden
+    layer. "gated" multiplies hidden layer l by the given gates fixed[l] (..., units, items), whatever its input: a gated
+    deep linear network with one pathway per pattern of gates. None stands for a layer that is always on.
     """
-    kinds = _kinds(activation, fixed, len(weights) - 1)
+    biases, kinds = _per_layer(bias, len(weights)), _kinds(activation, fixed, len(weights) - 1)
+    _fits("the network", weights, biases, x)
     result, h = [], x
-    for layer, (w, b) in enumerate(zip(weights, per_layer(bias, len(weights)), strict=True)):
-        h = w @ with_bias(h, b)
+    for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
+        h = w @ _with_bias(h, b)
         result.append(h)
-        if layer < len(weights) - 1:
-            if kinds[layer] == "relu":
-                h = h.relu()
-            elif kinds[layer] == "gated" and fixed[layer] is not None:
-                h = h * fixed[layer].to(h)
+        if layer < len(kinds):
+            h = _activated(h, kinds[layer], fixed[layer] if fixed else None)
     return result
 
 
-def output(weights: Sequence[Tensor], x: Tensor, **kind) -> Tensor:
+def output(weights: Sequence[Tensor], x: Tensor, **kind: Unpack[Kind]) -> Tensor:
     """What the network answers, (..., outputs, items)."""
     return preactivations(weights, x, **kind)[-1]
 
 
-def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "sum", **kind) -> Tensor:
-    """Half the squared error, summed over outputs and summed or averaged over items: one number per network."""
-    error = 0.5 * (output(weights, x, **kind) - y).square().sum((-2, -1))
-    return error * _share(reduction, x)
+def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:
+    """What hidden layer `layer` hands on, (..., units, items)."""
+    layers, fixed = len(weights) - 1, kind.get("fixed")
+    if not 0 <= layer < layers:
+        raise ValueError(f"hidden: there are {layers} hidden layers, counted from 0, and none is layer {layer}")
+    z = preactivations(weights, x, **kind)[layer]
+    return _activated(z, _kinds(kind.get("activation", "relu"), fixed, layers)[layer], fixed[layer] if fixed else None)
 
 
-def gradient(
-    x: Tensor,
-    y: Tensor,
-    *,
-    bias: float | Sequence[float] = 0.0,
-    activation: str | Sequence[str] = "relu",
-    fixed: Sequence[Tensor | None] | None = None,
-    reduction: str = "sum",
-) -> Callable[[Sequence[Tensor]], list[Tensor]]:
-    """The function weights -> [dL/dW of every layer], L as in `loss`; for `linear.descend`.
+@axes(x="features items", y="outputs items")
+def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", **kind: Unpack[Kind]) -> Tensor:
+    """Half the squared error, summed over outputs and averaged or summed over items: one number per network, (...)."""
+    _fits("loss", weights, _per_layer(kind.get("bias", 0.0), len(weights)), x, y)
+    error = output(weights, x, **kind) - y
+    return 0.5 * error.square().sum((-2, -1)) * _share(reduction, x)
 
-    Backpropagation by hand: the error at the output is carried back through each matrix and switched off where the
-    unit was off. With activation "linear" it is the gradient of a deep linear network, and with activation "gated" that
-    of a gated one (see `preactivations`).
+
+@axes(x="features items", y="outputs items")
+def gradient(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", **kind: Unpack[Kind]) -> list[Tensor]:
+    """+dL/dW of every layer, each of its matrix's shape, with L as in `loss`. Early Linearization Eqs 8-10 for two layers.
+
+    With activation "linear" it is the gradient of a deep linear network, and with "gated" that of a gated one (see
+    `preactivations`).
     """
-    _kinds(activation, fixed)
-    share = _share(reduction, x)
-    given = [None if g is None else g.to(x) for g in fixed or ()]
-
-    def gradients(weights: Sequence[Tensor]) -> list[Tensor]:
-        biases, kinds = per_layer(bias, len(weights)), _kinds(activation, fixed, len(weights) - 1)
-        inputs, open_gates, h = [], [], x
-        for layer, (w, b) in enumerate(zip(weights[:-1], biases, strict=False)):
-            inputs.append(with_bias(h, b))
-            h = w @ inputs[-1]  # (..., units, items)
-            if kinds[layer] == "relu":
-                h = h.relu_()
-                open_gates.append(h.sign())  # 0 or 1; as numbers they multiply four times faster than as booleans
-            else:
-                open_gates.append(given[layer] if kinds[layer] == "gated" else None)
-                h = h if open_gates[-1] is None else h.mul_(open_gates[-1])
-        inputs.append(with_bias(h, biases[-1]))
-        back = (weights[-1] @ inputs[-1]).sub_(y)  # (..., outputs, items)
-        if share != 1.0:
-            back.mul_(share)
-        result = [back @ inputs[-1].mT]
-        for layer in range(len(weights) - 1, 0, -1):
-            w = weights[layer] if biases[layer] == 0 else weights[layer][..., :-1]
-            back = w.mT @ back
-            if open_gates[layer - 1] is not None:
-                back.mul_(open_gates[layer - 1])
-            # For the first layer, whose inputs are few, the product is twice as fast the other way around.
-            result.append(back @ inputs[layer - 1].mT if layer > 1 else (inputs[0] @ back.mT).mT)
-        return result[::-1]
-
-    return gradients
+    program, flat, ensemble = _program(weights, x, y, reduction, **kind)
+    with torch.no_grad():
+        return [g.reshape(*ensemble, *g.shape[1:]) for g in program.slope(flat)]
 
 
-def train(
-    weights: list[Tensor],
-    x: Tensor,
-    y: Tensor,
-    *,
-    step: float,
-    steps: int,
-    every: int = 1,
-    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
-    reduction: str = "sum",
-    label: str = "ReLU networks",
-    **kind,
-) -> Recording:
-    """Full-batch gradient descent in place; records "loss" (times, *ensemble) and whatever `observe` returns.
+# --- training -------------------------------------------------------------------------------------------------------------
 
-    Trains wherever weights and data are; the recording comes home to the CPU.
+
+@axes(x="features items", y="outputs items")
+def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: int, every: int = 1,
+          observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None, chunk: int | None = None,
+          reduction: str = "mean", label: str = "ReLU networks", **kind: Unpack[Kind]) -> Recording:  # fmt: skip
+    """Full-batch gradient descent in place; records "loss" (times, *ensemble) and whatever `observe(weights)` returns.
+
+    Times are steps; time in the sense of gradient flow is step · steps on the loss with that `reduction`. Trains wherever
+    weights and data are; the recording comes home to the CPU. Beyond ten or twenty wide networks a single tensor program
+    leaves the processor's cache and gets slower per network: `chunk` seeds then train side by side, and after them the
+    next ones. Apart from rounding this changes nothing; `observe` sees one chunk at a time, and what it returns has the
+    ensemble axes first.
     """
+    ensemble = weights[0].shape[:-2]
+    if chunk is not None and ensemble and chunk < ensemble[-1]:
+        options = dict(step=step, steps=steps, every=every, observe=observe, reduction=reduction, label=label)
+        parts = []
+        for first in range(0, ensemble[-1], chunk):
+            some = [_seeds(tensor, first, chunk) for tensor in (*weights, x, y)]
+            gates = [_seeds(gate, first, chunk) for gate in kind["fixed"]] if kind.get("fixed") else None
+            parts.append(train(some[:-2], *some[-2:], **options, **(kind | {"fixed": gates})))
+        values = {name: torch.cat([p[name] for p in parts], len(ensemble)) for name in parts[0].values}
+        return Recording(parts[0].time, values)
+
+    program, flat, ensemble = _program(weights, x, y, reduction, **kind)
+    # Units last in memory, (inputs, units), in all but the last matrix: every product then runs over long contiguous rows.
+    flat = [w.mT.contiguous().mT.clone() for w in flat[:-1]] + [flat[-1].clone()]
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        seen = {"loss": loss(w, x, y, reduction=reduction, **kind)}
-        return seen | observe(w) if observe else seen
+        seen = {"loss": program.loss(w).reshape(ensemble)}
+        return seen | observe([v.reshape(*ensemble, *v.shape[1:]) for v in w]) if observe else seen
 
-    slope = gradient(x, y, reduction=reduction, **kind)
-    run = descend(weights, slope, step=step, steps=steps, every=every, observe=watch, label=label)
+    run = descend(flat, program.slope, step=step, steps=steps, every=every, observe=watch, label=label)
+    for w, trained in zip(weights, flat, strict=True):
+        w.copy_(trained.reshape(w.shape))
     return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
 
 
-def train_in_batches(runs: int, batch: int, start: Callable[[int, int], list[Tensor]], x: Tensor, y: Tensor, **options):
-    """Trains `runs` networks, `batch` of them side by side: (weights of all, recording of all).
+def schedule(duration: float, step: float, looks: int) -> dict[str, float | int]:
+    """{step, steps, every} for `train`: steps of size `step` for a time of `duration`, seen at `looks` even moments.
 
-    `start(seed, networks)` draws the weights of one batch. Beyond ten or twenty wide networks a single tensor program
-    leaves the processor's cache and gets slower per network; apart from rounding, the batch changes nothing.
+    Time is steps times step. The number of steps is rounded to a multiple of `looks`, and is at least that.
     """
-    parts = []
-    for seed, first in enumerate(range(0, runs, batch)):
-        weights = start(seed, min(batch, runs - first))
-        parts.append((weights, train(weights, x, y, **options)))
-    weights = [torch.cat(layer) for layer in zip(*(w for w, _ in parts), strict=True)]
-    values = {name: torch.cat([r[name] for _, r in parts], 1) for name in parts[0][1].values}
-    return weights, Recording(parts[0][1].time, values)
+    every = max(1, round(duration / step / looks))
+    return {"step": step, "steps": looks * every, "every": every}
 
 
 def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
@@ -182,17 +181,38 @@ def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
     return basis, basis.T @ y
 
 
-# --- helpers --------------------------------------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------------------------------
 
 
-def with_bias(h: Tensor, bias: float) -> Tensor:
+def _program(
+    weights: Sequence[Tensor], x: Tensor, y: Tensor, reduction: str, bias=0.0, activation="relu", fixed=None
+) -> tuple[Program, list[Tensor], torch.Size]:
+    """(program, weights with one ensemble axis, the ensemble's shape) for networks and data as `train` takes them."""
+    biases, kinds = _per_layer(bias, len(weights)), _kinds(activation, fixed, len(weights) - 1)
+    _fits("the network", weights, biases, x, y)
+    ensemble = weights[0].shape[:-2]
+    gates = [None if g is None else rows_of(g.to(x), ensemble, spread=False) for g in fixed or [None] * len(kinds)]
+    rows = rows_of(_with_bias(x, biases[0]), ensemble)
+    program = Program(rows, rows_of(y, ensemble), kinds, biases, gates, _share(reduction, x))
+    return program, [w.reshape(-1, *w.shape[-2:]) for w in weights], ensemble
+
+
+def _activated(z: Tensor, kind: Activation, gate: Tensor | None) -> Tensor:
+    if callable(kind):
+        return kind(z)
+    if kind == "relu":
+        return z.relu()
+    return z if gate is None else z * gate.to(z)
+
+
+def _with_bias(h: Tensor, bias: float) -> Tensor:
     """`h` (..., units, items) with a constant row of size `bias` below it; `h` itself where the bias is zero."""
     if bias == 0:
         return h
     return torch.cat([h, h.new_full((*h.shape[:-2], 1, h.shape[-1]), bias)], -2)
 
 
-def per_layer(value: float | Sequence[float], layers: int) -> list[float]:
+def _per_layer(value: float | Sequence[float], layers: int) -> list[float]:
     """One number for every layer, from one number or from a sequence of the right length."""
     values = [value] * layers if isinstance(value, int | float) else list(value)
     if len(values) != layers:
@@ -202,19 +222,56 @@ def per_layer(value: float | Sequence[float], layers: int) -> list[float]:
     return values
 
 
+def _seeds(tensor: Tensor | None, first: int, count: int) -> Tensor | None:
+    """Some seeds of a tensor (..., seeds, rows, columns); the tensor itself where all seeds share it."""
+    if tensor is None or tensor.dim() < 3 or tensor.shape[-3] == 1:
+        return tensor
+    return tensor[..., first : first + count, :, :]
+
+
 def _share(reduction: str, x: Tensor) -> float:
     if reduction not in ("sum", "mean"):
-        raise ValueError(f'reduction is "sum" or "mean", not {reduction!r}')
+        raise ValueError(f'reduction is "mean" or "sum", not {reduction!r}')
     return 1.0 if reduction == "sum" else 1.0 / x.shape[-1]
 
 
-def _kinds(activation: str | Sequence[str], fixed: Sequence[Tensor | None] | None, layers: int | None = None) -> list[str]:
-    kinds = [activation] * (layers or 1) if isinstance(activation, str) else list(activation)
+def _kinds(activation: Activation | Sequence[Activation], fixed: Sequence[Tensor | None] | None, layers: int) -> list[Activation]:
+    """One activation for each hidden layer."""
+    one = isinstance(activation, str) or callable(activation)
+    kinds = [activation] * layers if one else list(activation)
     for kind in kinds:
-        if kind not in ACTIVATIONS:
-            raise ValueError(f"activation is one of {ACTIVATIONS}, not {kind!r}")
+        if not callable(kind) and kind not in ACTIVATIONS:
+            raise ValueError(f"activation is {', '.join(ACTIVATIONS)} or a function of a tensor, not {kind!r}")
     if ("gated" in kinds) != (fixed is not None):
         raise ValueError('fixed gates and activation "gated" belong together')
-    if layers is not None and len(kinds) != layers and not isinstance(activation, str):
-        raise ValueError(f"{layers} hidden layers, but {len(kinds)} activations: {kinds}")
+    if len(kinds) != layers or (fixed is not None and len(fixed) != layers):
+        raise ValueError(f"{layers} hidden layers, but {len(kinds)} activations and {len(fixed or kinds)} sets of gates")
     return kinds
+
+
+def _fits(caller: str, weights: Sequence[Tensor], biases: list[float], x: Tensor, y: Tensor | None = None) -> None:
+    """Raise `WrongAxes` unless the matrices chain from x to y, and x and y fit the ensemble."""
+    inputs, ensemble = x.shape[-2], weights[0].shape[:-2]
+    for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
+        if w.shape[-1] != inputs + (b != 0):
+            what = f"{inputs} {'units below' if layer else 'features'}{' and a constant' if b else ''}"
+            raise WrongAxes(f"{caller}: matrix {layer} has {w.shape[-1]} columns (shape {tuple(w.shape)}), there are {what}")
+        if w.shape[:-2] != ensemble:
+            raise WrongAxes(f"{caller}: matrix {layer} has the ensemble {tuple(w.shape[:-2])}, matrix 0 {tuple(ensemble)}")
+        if w.dtype != x.dtype or w.device != x.device:
+            raise WrongAxes(
+                f"{caller}: matrix {layer} is {w.dtype} on {w.device} and x {x.dtype} on {x.device}; bring them together"
+            )
+        inputs = w.shape[-2]
+    if y is not None and y.shape[-2] != inputs:
+        raise WrongAxes(f"{caller}: y has {y.shape[-2]} outputs, the last matrix {inputs} rows")
+    for name, data in (("x", x), ("y", y)):
+        own = () if data is None else data.shape[:-2]
+        if 0 < len(own) < len(ensemble):
+            raise WrongAxes(
+                f"{caller}: {name} has {len(own)} ensemble axes (shape {tuple(data.shape)}), the weights {len(ensemble)}; "
+                f"give {name} as many, with length 1 where all share it, as in {name}[:, None] for one {name} per condition"
+            )
+        fits = len(own) == len(ensemble) and all(a in (1, b) for a, b in zip(own, ensemble, strict=True))
+        if own and y is not None and not fits:
+            raise WrongAxes(f"{caller}: {name} has the ensemble {tuple(own)}, the weights {tuple(ensemble)}")

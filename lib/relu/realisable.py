@@ -12,7 +12,10 @@ import torch
 from scipy.optimize import linprog
 from torch import Tensor
 
+from lib.linear import axes
 
+
+@axes(gate="items contexts")
 def realisable(gate: Tensor) -> bool:
     """Whether some weights a_i + b_c are positive exactly where `gate` (items, contexts) is open: a linear programme."""
     items, contexts = gate.shape
@@ -26,14 +29,15 @@ def realisable(gate: Tensor) -> bool:
     return linprog([0.0] * (items + contexts), A_ub=rows, b_ub=bounds, bounds=(None, None)).status == 0
 
 
+@axes(gates="items contexts")
 def nested(gates: Tensor) -> Tensor:
     """The same answer without a programme: a gate is realisable iff its contexts' item sets form a chain.
 
     In context c the unit is on for the items with a_i > -b_c, so lowering the bar can only add items: of any two
     contexts one set contains the other. gates (..., items, contexts) -> (...). Equivalently, no XOR hides in the table.
     """
-    contexts = gates.shape[-1]
-    answer = torch.ones(gates.shape[:-2], dtype=torch.bool)
+    contexts, gates = gates.shape[-1], gates.bool()
+    answer = torch.ones(gates.shape[:-2], dtype=torch.bool, device=gates.device)
     for c in range(contexts):
         for k in range(c):
             first, second = gates[..., c], gates[..., k]
@@ -56,14 +60,24 @@ def count(items: int, contexts: int) -> int:
     return sum(math.factorial(j) ** 2 * stirling2(items + 1, j + 1) * stirling2(contexts + 1, j + 1) for j in terms)
 
 
-def count_chains(items: int) -> int:
-    """The same number for three contexts by sheer counting: triples of item sets, any two of them nested."""
+def count_chains(items: int, contexts: int) -> int:
+    """The same number by sheer counting: one set of items for each context, any two of them nested.
+
+    The different sets among them form a chain, each within the next: all chains of all sets of items are counted one set
+    at a time, and each chain of j sets can be dealt to the contexts in j! S(contexts, j) ways.
+    """
+    if items > 12:
+        raise ValueError(f"count_chains goes through all pairs of 2^{items} sets; beyond 12 items use count()")
     sets = torch.arange(2**items)
-    meet = sets[:, None] & sets[None, :]
-    comparable = ((meet == sets[:, None]) | (meet == sets[None, :])).double()
-    return int((comparable * (comparable @ comparable)).sum())
+    within = ((sets[:, None] & sets) == sets) & (sets[:, None] != sets)  # (larger, smaller): a real part of it
+    ending, total = torch.ones(2**items, dtype=torch.int64), 0  # chains of j sets, by the largest of them
+    for j in range(1, contexts + 1):
+        total += int(ending.sum()) * math.factorial(j) * stirling2(contexts, j)
+        ending = (within * ending).sum(-1)
+    return total
 
 
+@axes(gates="items contexts")
 def kinds(gates: Tensor) -> dict[str, Tensor]:
     """What a gate (..., items, contexts) listens to, boolean (...) each; every gate has exactly one kind.
 

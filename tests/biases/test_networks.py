@@ -1,7 +1,12 @@
 """Learning biases and masks on cached pre-activations: against automatic differentiation, and against the plain loop."""
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,13 +14,26 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from lib import biases
-from lib.biases import kernels, training
+from lib.biases import kernels, networks, training
 from lib.data import datasets
+from lib.linear import Streams
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def digits():
     return datasets.load("mnist", train=2000, test=1000, seed=1)
+
+
+def network_of(units, **options):
+    """Frozen weights for the digits."""
+    return biases.frozen(units, 784, 10, **options)
+
+
+def rows_and_labels(items, pixels, classes, seed=0):
+    streams = Streams(1, seed)
+    return streams.uniform(items, pixels)[0].float(), streams.integers(classes, items)[0]
 
 
 def plain_loop(x, y, network, bias, epochs, batch, rate, seed):
@@ -28,9 +46,9 @@ def plain_loop(x, y, network, bias, epochs, batch, rate, seed):
     output.weight.requires_grad_(False)
     optimiser = torch.optim.Adam([hidden.bias], lr=rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * -(-len(x) // batch))
-    generator = torch.Generator().manual_seed(seed)
+    order = Streams(1, seed, training.ORDER)
     for _ in range(epochs):
-        for chosen in torch.randperm(len(x), generator=generator).split(batch):
+        for chosen in order.permutation(len(x))[0].split(batch):
             optimiser.zero_grad()
             functional.cross_entropy(output(hidden(x[chosen]).relu()), y[chosen]).backward()
             optimiser.step()
@@ -42,10 +60,10 @@ def plain_loop(x, y, network, bias, epochs, batch, rate, seed):
 def test_float32_biases_are_those_of_the_plain_loop(digits, seed):
     """To 1e-6, which is rounding. (In longer training some pre-activation comes within rounding of its threshold.)"""
     x, y = digits.x_train.flatten(1), digits.y_train
-    network = biases.frozen(1000, seed=seed)
+    network = network_of(1000, seed=seed)
     reference = plain_loop(x, y, network, torch.zeros(1000), epochs=2, batch=200, rate=0.02, seed=5)
-    cache = biases.PreActivations(x, network, "float32")
-    learned = biases.train_biases(cache, y, network, epochs=2, batch=200, rate=0.02, seed=5)
+    cache = biases.PreActivations(network, x, "float32")
+    learned = biases.train_biases(network, cache, y, epochs=2, batch=200, rate=0.02, seed=5)
     assert reference.abs().mean() > 0.05  # it went somewhere, else equality says little
     assert (learned.bias[0] - reference).abs().max() < 1e-6
 
@@ -53,94 +71,178 @@ def test_float32_biases_are_those_of_the_plain_loop(digits, seed):
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 def test_accuracy_is_that_of_the_plain_loop(digits, dtype):
     x, y = digits.x_train.flatten(1), digits.y_train
-    network = biases.frozen(2000, seed=3)
+    network = network_of(2000, seed=3)
     reference = plain_loop(x, y, network, torch.zeros(2000), epochs=10, batch=200, rate=0.02, seed=5)
-    learned = biases.train_biases(biases.PreActivations(x, network, dtype), y, network, epochs=10, seed=5)
-    right = biases.accuracy(digits.x_test, digits.y_test, network, reference[None])
+    learned = biases.train_biases(network, biases.PreActivations(network, x, dtype), y, epochs=10, seed=5)
+    right = biases.accuracy(network, reference[None], digits.x_test, digits.y_test)
     assert right > 0.6
-    assert (biases.accuracy(digits.x_test, digits.y_test, network, learned.bias) - right).abs() <= 0.002
+    assert (biases.accuracy(network, learned.bias, digits.x_test, digits.y_test) - right).abs() <= 0.002
 
 
 @pytest.mark.parametrize("kernel", ["fused", "plain"])
-@pytest.mark.parametrize("classes", [10, 3])
-def test_gradients_are_those_of_autograd(kernel, classes):
-    """Both gradients, in an ensemble whose tiles are not all full."""
+@pytest.mark.parametrize("loss", networks.LOSSES)
+@pytest.mark.parametrize("classes", [1, 3, 10, 23])
+def test_gradients_are_those_of_autograd(kernel, classes, loss):
+    """Both gradients, for any number of classes, in an ensemble whose tiles are not all full."""
     generator = torch.Generator().manual_seed(0)
-    network = biases.frozen(kernels.TILE + 37, pixels=12, classes=classes, scale=0.5, members=2, seed=4)
-    x, y = torch.rand(30, 12, generator=generator), torch.randint(classes, (30,), generator=generator)
-    cache = biases.PreActivations(x, network, "float32")
+    network = biases.frozen(kernels.TILE + 37, pixels=12, classes=classes, scale=0.5, seeds=2, seed=4)
+    x, y = rows_and_labels(30, 12, classes)
+    y = y if loss == "cross-entropy" else torch.randn(30, classes, generator=generator)
     bias = (0.3 * torch.randn(network.a.shape[1], generator=generator)).requires_grad_()
     gain = torch.rand(network.a.shape[1], generator=generator).requires_grad_()
     chosen = torch.randperm(30, generator=generator)[:17]
-    step = training._step(cache, y, network, kernel)
+    _, step = training._prepare("test", network, biases.PreActivations(network, x, "float32"), y, loss, kernel)
 
-    outputs = biases.answers(x[chosen], network, bias.view(2, -1), gain.view(2, -1))
-    losses = torch.stack([functional.cross_entropy(out, y[chosen]) for out in outputs])
+    outputs = biases.answers(network, bias.view(2, -1), x[chosen], gain.view(2, -1))
+    by_torch = functional.cross_entropy if loss == "cross-entropy" else lambda out, y: (out - y).square().sum(1).mean() / 2
+    losses = torch.stack([by_torch(out, y[chosen]) for out in outputs])
     towards_bias, towards_gain = torch.autograd.grad(losses.sum(), [bias, gain])
+    size = max(1.0, float(losses.detach().max()))  # squared errors of 23 outputs are larger numbers
     with torch.no_grad():
-        loss, by_hand = step(chosen, bias, network.a * gain, False)
-        assert torch.allclose(loss, losses, atol=1e-6)
-        assert torch.allclose(by_hand, towards_bias, atol=1e-7)
+        now, by_hand = step(chosen, bias, network.a * gain, False)
+        assert torch.allclose(now, losses, atol=1e-6 * size)
+        assert torch.allclose(by_hand, towards_bias, atol=2e-7 * size)
         _, by_hand = step(chosen, bias, network.a * gain, True)
-        assert torch.allclose(by_hand, towards_gain * gain, atol=1e-7)
+        assert torch.allclose(by_hand, towards_gain * gain, atol=2e-7 * size)
+        whole = biases.mean_loss(network, bias.view(2, -1), x[chosen], y[chosen], gain.view(2, -1), loss=loss)
+        assert torch.allclose(whole, losses, atol=1e-6 * size)
 
 
-def test_mask_training_follows_autograd():
-    generator = torch.Generator().manual_seed(2)
-    network = biases.frozen(50, pixels=8, classes=4, scale=0.5)
-    x, y = torch.rand(40, 8, generator=generator), torch.randint(4, (40,), generator=generator)
-    start = 0.2 * torch.rand(50, generator=generator) - 0.1
-    learned = biases.train_masks(
-        biases.PreActivations(x, network, "float32"), y, network, epochs=6, batch=20, slopes=(2, 40), start=start
-    )
-    s = start.clone().requires_grad_()
-    optimiser = torch.optim.Adam([s], lr=0.03)
-    order, now = torch.Generator().manual_seed(0), 0
-    for _ in range(6):
-        for chosen in torch.randperm(40, generator=order).split(20):
-            optimiser.param_groups[0]["lr"] = 0.03 * training._cosine(now / 12)
-            soft = torch.sigmoid(2 * 20 ** (now / 12) * s)
+@pytest.mark.parametrize("classes", [13, 40])
+def test_many_classes_are_learned_by_both_kernels_alike(classes):
+    network = biases.frozen(1500, pixels=20, classes=classes, scale=0.5)
+    x, y = rows_and_labels(80, 20, classes)
+    ways = [biases.train_biases(network, x, y, epochs=40, batch=40, rate=0.05, kernel=kernel) for kernel in ("fused", "plain")]
+    assert torch.allclose(ways[0].loss, ways[1].loss, rtol=1e-3)
+    assert (biases.accuracy(network, ways[0].bias, x, y) > 5 / classes).all()  # random labels, five times better than chance
+
+
+def test_numbers_are_learned():
+    """Regression: biases fit two waves, and the squared error that is reported is the one of the answers."""
+    x = torch.linspace(-1, 1, 100)[:, None]
+    y = torch.cat([torch.sin(3 * x), torch.cos(2 * x)], 1)
+    network = biases.frozen(300, pixels=1, classes=2, scale=1.0, output_scale=0.3, seeds=2)
+    learned = biases.train_biases(network, x, y, loss="squared", epochs=150, batch=50, validation=(x, y))
+    error = (biases.answers(network, learned.bias, x) - y).square().sum(-1).mean(-1) / 2
+    assert (error < 0.15 * y.square().sum(-1).mean() / 2).all()
+    assert torch.allclose(error, learned.validation[-1], rtol=1e-4)
+    full = biases.train_fully(network.only(0), x, y, loss="squared", epochs=60, batch=50, rate=0.01)
+    assert biases.mean_loss(full.network, full.bias, x, y, output_bias=full.output_bias, loss="squared") < 0.02
+
+
+def test_epsilon_is_adams():
+    """With a huge epsilon Adam's step is rate · gradient / epsilon: the first bias is the gradient."""
+    network = biases.frozen(50, pixels=8, classes=4)
+    x, y = rows_and_labels(40, 8, 4)
+    start = torch.zeros(1, 50, requires_grad=True)
+    (slope,) = torch.autograd.grad(biases.mean_loss(network, start, x, y).sum(), start)
+    cache = biases.PreActivations(network, x, "float32")
+    moved = biases.train_biases(network, cache, y, epochs=1, batch=40, rate=1.0, epsilon=1e4, constant_rate=True).bias
+    assert torch.allclose(moved, -slope / 1e4, rtol=1e-3, atol=1e-12)
+    full = biases.train_fully(network, x, y, epochs=1, batch=40, rate=1.0, epsilon=1e4, constant_rate=True).bias
+    assert torch.allclose(full, moved, rtol=1e-3, atol=1e-12)
+
+
+@pytest.mark.parametrize("train", [biases.train_biases, biases.train_masks, biases.train_fully])
+def test_validation_is_recorded_and_the_best_epoch_kept(train):
+    """Few images and long training: the validation loss has its minimum on the way, for every network elsewhere."""
+    full = train is biases.train_fully
+    network = biases.frozen(150, pixels=6, classes=3, scale=0.5, output_scale=0.3, seeds=1 if full else 2)
+    x, y = rows_and_labels(30, 6, 3)
+    x_new, y_new = rows_and_labels(200, 6, 3, seed=1)
+    options = dict(epochs=40, batch=10, rate=0.03, validation=(x_new, y_new), constant_rate=True)
+    last, best = train(network, x, y, **options), train(network, x, y, **options, keep="best")
+    assert last.validation.shape == (40, network.seeds) and torch.equal(last.validation, best.validation)
+
+    def loss(way):
+        return biases.mean_loss(way.network, way.bias, x_new, y_new, way.mask, way.output_bias)
+
+    assert torch.allclose(loss(last), last.validation[-1], atol=1e-6)
+    assert torch.allclose(loss(best), last.validation.amin(0), atol=1e-6)
+    assert (loss(best) < loss(last)).all()
+    assert train(network, x, y, epochs=1).validation is None
+
+
+def mask_loop(network, x, y, start, epochs, batch, slopes, rate):
+    """Soft masks by automatic differentiation; returns s of the end."""
+    s, steps = start.clone().requires_grad_(), epochs * -(-len(x) // batch)
+    optimiser = torch.optim.Adam([s], lr=rate)
+    order, now = Streams(1, 0, training.ORDER), 0
+    for _ in range(epochs):
+        for chosen in order.permutation(len(x))[0].split(batch):
+            optimiser.param_groups[0]["lr"] = rate * training._cosine(now / steps)
+            soft = torch.sigmoid(slopes[0] * (slopes[1] / slopes[0]) ** (now / steps) * s)
             optimiser.zero_grad()
             functional.cross_entropy((x[chosen] @ network.w.T).relu() * soft @ network.a.T, y[chosen]).backward()
             optimiser.step()
             now += 1
+    return s.detach()
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_mask_training_follows_autograd(given):
+    network = biases.frozen(50, pixels=8, classes=4, scale=0.5)
+    x, y = rows_and_labels(40, 8, 4)
+    start = Streams(1, 5).uniform(50, low=-0.1, high=0.1).float() if given else training.first_masks(network)
+    cache = biases.PreActivations(network, x, "float32")
+    learned = biases.train_masks(network, cache, y, epochs=6, batch=20, slopes=(2, 40), start=start if given else None)
+    s = mask_loop(network, x, y, start[0], 6, 20, (2, 40), 0.03)
     assert (learned.mask[0] == (s > 0)).all()
     assert torch.allclose(learned.soft[0], torch.sigmoid(40 * s), atol=1e-4)
     assert 0 < learned.mask.sum() < 50
 
 
-def test_members_train_as_if_alone(digits):
-    together = biases.frozen(300, members=3, seed=7)
+def test_masks_start_between_minus_and_plus_a_tenth():
+    network = biases.frozen(4000, pixels=2, classes=2, seeds=2)
+    start = training.first_masks(network)
+    assert start.shape == (2, 4000) and start.abs().max() <= 0.1 and start.min() < -0.099 and start.max() > 0.099
+    assert abs(start.mean()) < 0.003 and not torch.equal(start[0], start[1])
+    assert torch.equal(training.first_masks(network.only(1))[0], start[1])
+    held = biases.train_masks(network, *rows_and_labels(4, 2, 2), epochs=1, rate=0.0, slopes=(1.0, 1.0))
+    assert torch.equal(held.mask, (start > 0).float()) and torch.allclose(held.soft, torch.sigmoid(start))
+
+
+def test_networks_are_the_same_in_any_ensemble_and_train_as_if_alone(digits):
+    together = network_of(300, seeds=3, seed=7)
     x, y = digits.x_train[:600], digits.y_train[:600]
-    all_three = biases.train_biases(biases.PreActivations(x, together, "float32"), y, together, epochs=2)
+    all_three = biases.train_biases(together, biases.PreActivations(together, x, "float32"), y, epochs=2)
     for k in range(3):
-        alone = biases.frozen(300, seed=7 + k)
-        assert torch.equal(alone.w, together.member(k).w) and torch.equal(alone.a, together.member(k).a)
-        one = biases.train_biases(biases.PreActivations(x, alone, "float32"), y, alone, epochs=2)
+        alone = network_of(300, seed=7, first=k)
+        assert torch.equal(alone.w, together.only(k).w) and torch.equal(alone.a, together.only(k).a)
+        one = biases.train_biases(alone, biases.PreActivations(alone, x, "float32"), y, epochs=2)
         assert torch.allclose(one.bias[0], all_three.bias[k], atol=1e-5)
         assert torch.allclose(one.loss[:, 0], all_three.loss[:, k], atol=1e-5)
+    other = network_of(300, seeds=3, seed=8)
+    assert not any(torch.equal(together.only(i).w, other.only(k).w) for i in range(3) for k in range(3))
+
+
+def test_weights_fill_their_range():
+    network = biases.frozen(500, 40, 7, scale=0.2, output_scale=3.0, seeds=2)
+    for values, size in ((network.w, 0.2), (network.a, 3.0)):
+        assert 0.995 * size < values.abs().max() <= size and abs(values.std() / (size / 3**0.5) - 1) < 0.02
+    assert network.w.shape == (1000, 40) and network.a.shape == (7, 1000) and (network.units, network.classes) == (500, 7)
 
 
 def test_threads_do_not_change_a_bit(digits):
-    network = biases.frozen(3000)
-    cache = biases.PreActivations(digits.x_train[:400], network)
+    network = network_of(3000)
+    cache = biases.PreActivations(network, digits.x_train[:400])
     results = []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            results.append(biases.train_biases(cache, digits.y_train[:400], network, epochs=1, batch=100).bias)
+            results.append(biases.train_biases(network, cache, digits.y_train[:400], epochs=1, batch=100).bias)
     finally:
         torch.set_num_threads(1)
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
 
 
 def test_cache_spills_to_disk_and_says_the_same(digits):
-    network = biases.frozen(500)
+    network = network_of(500)
     x = digits.x_train[:300]
-    kept, spilled = biases.PreActivations(x, network), biases.PreActivations(x, network, limit=1e5)
+    kept, spilled = biases.PreActivations(network, x), biases.PreActivations(network, x, limit=1e5)
     assert not kept.spilled and spilled.spilled and spilled.bytes == 300 * 500 * 2
     assert torch.equal(kept.values, spilled.values)
-    kinds = [biases.train_biases(c, digits.y_train[:300], network, epochs=1).bias for c in (kept, spilled)]
+    kinds = [biases.train_biases(network, c, digits.y_train[:300], epochs=1).bias for c in (kept, spilled)]
     assert torch.equal(*kinds)
 
 
@@ -150,8 +252,8 @@ def test_sixteen_bits_are_near(units, size, seed):
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(20, 5, generator=generator) * size
     x[3] = 0  # a black image has no range of its own
-    network = biases.frozen(units, pixels=5)
-    cache = biases.PreActivations(x, network, chunk=7)
+    network = biases.frozen(units, pixels=5, classes=2)
+    cache = biases.PreActivations(network, x, chunk=7)
     exact = x @ network.w.T
     restored = cache.values.float() * cache.scale[:, None]
     # half a step of the fixed point, and the rounding of float32 itself
@@ -166,35 +268,122 @@ def test_parameter_counts_by_counting():
 
 def test_full_training_beats_biases_and_returns_its_weights(digits):
     x, y = digits.x_train, digits.y_train
-    network = biases.frozen(200)
-    trained, bias, output_bias = biases.train_fully(x, y, network, epochs=3, rate=3e-3)
-    full = biases.accuracy(digits.x_test, digits.y_test, trained, bias, output_bias=output_bias)
-    only = biases.train_biases(biases.PreActivations(x, network), y, network, epochs=3)
-    assert full > 0.8 > biases.accuracy(digits.x_test, digits.y_test, network, only.bias) > 0.2
-    assert not torch.equal(trained.w, network.w) and (bias != 0).any() and (output_bias != 0).any()
+    network = network_of(200)
+    full = biases.train_fully(network, x, y, epochs=3, rate=3e-3)
+    right = biases.accuracy(full.network, full.bias, digits.x_test, digits.y_test, output_bias=full.output_bias)
+    only = biases.train_biases(network, x, y, epochs=3)
+    assert right > 0.8 > biases.accuracy(network, only.bias, digits.x_test, digits.y_test)
+    assert not torch.equal(full.network.w, network.w) and (full.bias != 0).any() and (full.output_bias != 0).any()
+    assert only.network is network and (only.output_bias == 0).all()
+
+
+def test_full_training_is_that_of_a_plain_loop():
+    network, (x, y) = biases.frozen(20, 6, 3, scale=0.5), rows_and_labels(50, 6, 3)
+    full = biases.train_fully(network, x, y, epochs=4, batch=20, rate=0.02, seed=3)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 20), torch.nn.ReLU(), torch.nn.Linear(20, 3))
+    with torch.no_grad():
+        for p, value in zip(model.parameters(), (network.w, 0, network.a, 0), strict=True):
+            p.copy_(torch.as_tensor(value))
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 4 * 3)
+    order = Streams(1, 3, training.ORDER)
+    for _ in range(4):
+        for chosen in order.permutation(50)[0].split(20):
+            optimiser.zero_grad()
+            functional.cross_entropy(model(x[chosen]), y[chosen]).backward()
+            optimiser.step()
+            schedule.step()
+    for p, value in zip(model.parameters(), (full.network.w, full.bias[0], full.network.a, full.output_bias), strict=True):
+        assert torch.allclose(p, value, atol=1e-5)
 
 
 def test_unit_variance_is_the_variance(digits):
-    network = biases.frozen(50, members=2)
+    network = network_of(50, seeds=2)
     bias = torch.randn(2, 50, generator=torch.Generator().manual_seed(0))
     mask = (torch.arange(50) % 3 > 0).float().expand(2, 50)
-    h = torch.stack([(digits.x_test.flatten(1) @ network.member(k).w.T + bias[k]).relu() * mask[k] for k in range(2)])
+    h = torch.stack([(digits.x_test.flatten(1) @ network.only(k).w.T + bias[k]).relu() * mask[k] for k in range(2)])
     expected = h.double().var(1, correction=0)
-    assert torch.allclose(biases.unit_variance(digits.x_test, network, bias, mask), expected, atol=1e-6)
-    accuracy, variance = biases.examine(digits.x_test, digits.y_test, network, bias, mask, chunk=300)
+    assert torch.allclose(biases.unit_variance(network, bias, digits.x_test, mask), expected, atol=1e-6)
+    accuracy, variance = biases.examine(network, bias, digits.x_test, digits.y_test, mask, chunk=300)
     assert torch.allclose(variance, expected, atol=1e-6)
-    assert torch.equal(accuracy, biases.accuracy(digits.x_test, digits.y_test, network, bias, mask))
+    assert torch.equal(accuracy, biases.accuracy(network, bias, digits.x_test, digits.y_test, mask))
+
+
+def test_examine_hears_the_output_bias(digits):
+    """One that is large decides every answer."""
+    network, zero = network_of(50, seeds=2), torch.zeros(2, 50)
+    output_bias = 1e3 * functional.one_hot(torch.tensor(4), 10).float()
+    accuracy, _ = biases.examine(network, zero, digits.x_test, digits.y_test, output_bias=output_bias)
+    share = (digits.y_test == 4).double().mean()
+    assert torch.allclose(accuracy, share.expand(2))
+    assert torch.equal(accuracy, biases.accuracy(network, zero, digits.x_test, digits.y_test, output_bias=output_bias))
+
+
+SMALL = biases.frozen(3, 4, 2)
+ZERO, X, Y = torch.zeros(1, 3), torch.rand(5, 4), torch.tensor([0, 1, 0, 1, 1])
 
 
 @pytest.mark.parametrize(
-    "wrong", [lambda: biases.PreActivations(torch.rand(2, 784), biases.frozen(3), "float16"),
-              lambda: biases.train_fully(torch.rand(2, 784), torch.tensor([0, 1]), biases.frozen(3, members=2)),
-              lambda: training._step(biases.PreActivations(torch.rand(2, 4), biases.frozen(3, 4, 11)),
-                                      torch.tensor([0, 1]), biases.frozen(3, 4, 11), "fused")],
+    "wrong, words",
+    [
+        (lambda: biases.PreActivations(SMALL, X, "float16"), "int16"),
+        (lambda: biases.train_fully(biases.frozen(3, 4, 2, seeds=2), X, Y), "trained alone"),
+        (lambda: biases.train_biases(SMALL, X, Y - 1), "labels y run from -1 to 0, the network has classes 0 to 1"),
+        (lambda: biases.train_masks(SMALL, X, Y + 1), "labels y run from 1 to 2"),
+        (lambda: biases.train_fully(SMALL, X, Y + 1), "labels y run from 1 to 2"),
+        (lambda: biases.accuracy(SMALL, ZERO, X, Y.float()), "whole numbers from 0 to 1, not float32"),
+        (lambda: biases.train_biases(SMALL, X, Y.float()), "whole numbers from 0 to 1, not float32"),
+        (lambda: biases.examine(SMALL, ZERO, X, Y[:4]), "shape .4,. for 5 items"),
+        (lambda: biases.train_biases(SMALL, X, Y[:4]), "shape .4,. for 5 items"),
+        (lambda: biases.train_biases(SMALL, X, Y[:, None]), "labels are .items,."),
+        (lambda: biases.answers(SMALL, ZERO, X.T), "x has 5 pixels .* the network has 4; are rows and columns swapped"),
+        (lambda: biases.train_biases(SMALL, X.T, Y), "are rows and columns swapped"),
+        (lambda: biases.unit_variance(SMALL, ZERO, X.double()), "x is float64 and the network is float32"),
+        (lambda: biases.train_biases(SMALL, X.double(), Y), "x is float64"),
+        (lambda: biases.answers(SMALL, ZERO[0], X), "bias has shape .3,., it must be .seeds, units."),
+        (lambda: biases.answers(SMALL, ZERO, X, mask=torch.ones(1, 2)), "mask has shape"),
+        (lambda: biases.train_biases(SMALL, X, Y, start=torch.zeros(2)), "start has shape"),
+        (lambda: biases.train_biases(SMALL, X, Y, loss="hinge"), "cross-entropy, squared"),
+        (lambda: biases.train_biases(SMALL, X, Y, loss="squared"), "floating-point"),
+        (lambda: biases.train_biases(SMALL, X, torch.zeros(5, 3), loss="squared"), "y has 3 classes"),
+        (lambda: biases.train_biases(SMALL, X, torch.zeros(4, 2), loss="squared"), "x has 5 items"),
+        (lambda: biases.train_biases(SMALL, X, Y, keep="best"), "validation set"),
+        (lambda: biases.train_biases(SMALL, X, Y, kernel="fast"), "'fused' or 'plain'"),
+        (lambda: biases.train_biases(SMALL, biases.PreActivations(biases.frozen(3, 4, 2), X), Y), "another network"),
+        (lambda: biases.Frozen(SMALL.w, SMALL.a.T), "Frozen: a has"),
+    ],
 )  # fmt: skip
-def test_refusals(wrong):
-    with pytest.raises(ValueError):
+def test_refusals(wrong, words):
+    with pytest.raises(ValueError, match=words):
         wrong()
+
+
+def test_numpy_arrays_are_welcome():
+    x, y = X.numpy(), Y.numpy()
+    learned = biases.train_biases(SMALL, x, y, epochs=2)
+    assert torch.equal(learned.bias, biases.train_biases(SMALL, X, Y, epochs=2).bias)
+    assert biases.accuracy(SMALL, learned.bias, x, y.astype(np.uint8)).shape == (1,)
+
+
+def test_compiled_kernels_stay_out_of_the_checkout(tmp_path):
+    """Compiled code is kept for the next time, in the user's own folder; where there can be none, it is not kept."""
+    learn = (
+        "import torch; from lib import biases;"
+        "biases.train_biases(biases.frozen(3, 4, 2), torch.rand(5, 4), torch.tensor([0, 1, 0, 1, 1]), epochs=1)"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(program, home):
+        subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment | {"XDG_CACHE_HOME": str(home)}, check=True)
+
+    def tree():
+        return {path for path in (ROOT / "lib").rglob("*") if path.suffix != ".pyc"}
+
+    before = tree()
+    run(learn, tmp_path)
+    assert len(list(tmp_path.rglob("*.nbc"))) >= 2 and tree() <= before
+    (tmp_path / "file").write_text("")
+    run("from lib.biases import kernels; assert not kernels._remembered()", tmp_path / "file")
 
 
 @pytest.mark.parametrize("units, bound", [(8000, 10), (32000, 8)])
@@ -205,8 +394,8 @@ def test_epoch_is_cheaper_than_the_plain_loop(units, bound, digits, capsys):
     that another process on the same machine disturbs the ratio little; half the bound is asserted to stay clear of the rest.
     """
     x, y = digits.x_train[:1000].flatten(1), digits.y_train[:1000]
-    network = biases.frozen(units)
-    cache = biases.PreActivations(x, network)
+    network = network_of(units)
+    cache = biases.PreActivations(network, x)
     zero = torch.zeros(units)
 
     def best(run, passes):
@@ -217,7 +406,7 @@ def test_epoch_is_cheaper_than_the_plain_loop(units, bound, digits, capsys):
             seconds.append(time.perf_counter() - start)
         return min(seconds)
 
-    cached = best(lambda: biases.train_biases(cache, y, network, epochs=1), 5)
+    cached = best(lambda: biases.train_biases(network, cache, y, epochs=1), 5)
     plain = best(lambda: plain_loop(x[:400], y[:400], network, zero, 1, 200, 0.02, 0), 3) * len(x) / 400
     with capsys.disabled():
         print(f"\n{units:,} units: plain {plain:.2f} s, cached {cached:.3f} s per 1,000 images, {plain / cached:.1f} times")

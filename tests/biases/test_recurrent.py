@@ -1,100 +1,186 @@
-"""Recurrent networks: gradients by hand against automatic differentiation, forecasts against a plain loop, the Lorenz system."""
+"""Recurrent networks: gradients by hand against automatic differentiation, forecasts against a plain loop."""
+
+import math
 
 import pytest
 import torch
 
 from lib.biases import recurrent
-from lib.data import tasks
+from lib.linear import WrongAxes
 
 
-def double(network):
-    return recurrent.Recurrent(*(p.double() for p in (network.w, network.b_in, network.bias, network.c)), network.leak)
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-@pytest.fixture
-def small():
-    return double(recurrent.recurrent(7, members=2, seed=3))
+def small(phi="relu", inputs=2, outputs=3, seeds=2):
+    """Networks with a memory, a start, and neither keep + beta = 1 nor one input."""
+    made = recurrent.recurrent(7, inputs=inputs, outputs=outputs, phi=phi, seeds=seeds, seed=3, dtype=torch.float64)
+    made.r0, made.keep, made.beta = normal(seeds, 7, seed=9), 0.3, 0.8
+    return made
 
 
-def plain(network, k, x):
-    """One member on one window, step by step."""
-    r, out = torch.zeros(network.w.shape[1], dtype=torch.float64), []
-    for value in x:
-        r = (1 - network.leak) * r + network.leak * torch.relu(network.w[k] @ r + network.b_in[k] * value + network.bias[k])
+FUNCTIONS = {"relu": torch.relu, "tanh": torch.tanh, "identity": lambda h: h}
+
+
+def plain(network, k, x, r=None):
+    """One network on one window, step by step."""
+    r, out = network.r0[k] if r is None else r, []
+    phi = FUNCTIONS.get(network.phi, network.phi)
+    for now in x:
+        r = network.keep * r + network.beta * phi(network.w[k] @ r + network.b_in[k] @ now + network.bias[k])
         out.append(network.c[k] @ r)
     return torch.stack(out)
 
 
-def test_predictions_are_those_of_a_plain_loop(small):
-    x = torch.randn(3, 11, generator=torch.Generator().manual_seed(0))
-    expected = torch.stack([torch.stack([plain(small, k, row.double()) for row in x]) for k in range(2)])
-    assert torch.allclose(recurrent.predict(small, x.double()), expected, atol=1e-12)
+@pytest.mark.parametrize("inputs", [0, 1, 2])
+def test_predictions_are_those_of_a_plain_loop(inputs):
+    network, x = small(inputs=inputs), normal(3, 11, inputs)
+    expected = torch.stack([torch.stack([plain(network, k, row) for row in x]) for k in range(2)])
+    assert torch.allclose(recurrent.predict(network, x), expected, atol=1e-12)
+    assert torch.equal(recurrent.predict(network, x[1])[:, 0], recurrent.predict(network, x)[:, 1])
 
 
-@pytest.mark.parametrize("skip", [0, 4])
-def test_gradients_are_those_of_autograd(small, skip):
-    generator = torch.Generator().manual_seed(1)
-    x, target = torch.randn(2, 3, 9, generator=generator, dtype=torch.float64)
-    names = ["w", "b_in", "bias", "c"]
-    loss, by_hand = recurrent.loss_and_gradients(small, x, target, names, skip)
-    leaves = [getattr(small, name).requires_grad_() for name in names]
-    outputs = torch.stack([torch.stack([plain(small, k, row) for row in x]) for k in range(2)])
-    losses = (outputs - target)[..., skip:].square().mean((1, 2))
+def test_a_window_goes_on_where_another_ends():
+    network, x = small(), normal(3, 20, 2)
+    whole = recurrent.predict(network, x)
+    state = recurrent.states(network, x[:, :8])[:, :, -1]
+    assert torch.allclose(recurrent.predict(network, x[:, 8:], start=state), whole[:, :, 8:], atol=1e-12)
+    elsewhere = normal(2, 7, seed=5)
+    expected = plain(network, 1, x[0], elsewhere[1])
+    assert torch.allclose(recurrent.predict(network, x, start=elsewhere)[1, 0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("phi", ["relu", "tanh", "identity", torch.nn.functional.softplus])
+@pytest.mark.parametrize("skip, inputs", [(0, 1), (4, 2)])
+def test_gradients_are_those_of_autograd(phi, skip, inputs):
+    network = small(phi, inputs=inputs)
+    x, y = normal(3, 9, inputs, seed=1), normal(3, 9, 3, seed=2)
+    names = [*recurrent.PARAMETERS, "r0"]
+    loss, by_hand = recurrent.loss_and_gradients(network, x, y, names, skip)
+    leaves = [getattr(network, name).requires_grad_() for name in names]
+    outputs = torch.stack([torch.stack([plain(network, k, row) for row in x]) for k in range(2)])
+    losses = (outputs - y)[:, :, skip:].square().mean((1, 2, 3))
     assert torch.allclose(loss, losses.detach(), atol=1e-12)
-    for g, expected in zip(by_hand, torch.autograd.grad(losses.sum(), leaves), strict=True):
-        assert torch.allclose(g, expected, atol=1e-12)
+    for name, expected in zip(names, torch.autograd.grad(losses.sum(), leaves), strict=True):
+        assert torch.allclose(by_hand[name], expected, atol=1e-12)
 
 
-def test_only_biases_move_when_only_biases_are_learned():
-    signal = torch.sin(torch.arange(800) / 10)
-    start = recurrent.recurrent(30, members=2)
-    trained, losses = recurrent.train(start, signal, lead=5, steps=40, batch=8, window=30)
-    assert torch.equal(trained.w, start.w) and torch.equal(trained.c, start.c) and torch.equal(trained.b_in, start.b_in)
+def wave(steps=800, lead=5):
+    signal = torch.sin(torch.arange(steps) / 10)[:, None]
+    return signal[:-lead], signal[lead:]
+
+
+def test_only_what_is_named_is_learned():
+    start = recurrent.recurrent(30, seeds=2)
+    trained, losses = recurrent.train(start, *wave(), steps=40, batch=8, window=30)
+    assert all(torch.equal(getattr(trained, n), getattr(start, n)) for n in ("w", "c", "b_in", "r0"))
     assert not torch.equal(trained.bias, start.bias)
     assert (losses[-5:].mean(0) < 0.5 * losses[:5].mean(0)).all()
-    everything, _ = recurrent.train(start, signal, lead=5, learn="all", steps=3, rate=0.001)
-    assert all(not torch.equal(getattr(everything, n), getattr(start, n)) for n in ("w", "b_in", "bias", "c"))
-    with pytest.raises(ValueError, match="bias"):
-        recurrent.train(start, signal, lead=5, learn="weights")
+    everything, _ = recurrent.train(start, *wave(), learn="all", steps=3, rate=0.001)
+    assert all(not torch.equal(getattr(everything, n), getattr(start, n)) for n in recurrent.PARAMETERS)
+    first, _ = recurrent.train(start, *wave(), learn=["bias", "r0"], steps=3)
+    assert not torch.equal(first.r0, start.r0) and torch.equal(first.w, start.w)
 
 
-def test_members_train_as_if_alone():
-    signal = torch.sin(torch.arange(500) / 7)
-    together, _ = recurrent.train(recurrent.recurrent(12, members=2, seed=4), signal, lead=3, steps=5, window=30)
-    alone, _ = recurrent.train(recurrent.recurrent(12, seed=5), signal, lead=3, steps=5, window=30)
-    assert torch.allclose(together.bias[1], alone.bias[0], atol=1e-5)
+@pytest.mark.parametrize("learn", ["bias", "all"])
+def test_training_is_that_of_a_plain_loop(learn):
+    """Adam, clipping and the rate along half a cosine, which is next to zero in the end."""
+    x, y = (part.double() for part in wave(300))
+    start = recurrent.recurrent(8, seed=1, dtype=torch.float64)
+    steps, rate, epsilon = 30, 0.05, 1e-3
+    options = dict(learn=learn, steps=steps, batch=4, window=20, skip=3, rate=rate, epsilon=epsilon, clip=0.5, seed=2)
+    trained, losses = recurrent.train(start, x, y, **options)
+    names = recurrent.PARAMETERS if learn == "all" else ("bias",)
+    leaves = {name: getattr(start, name).clone().requires_grad_() for name in names}
+    network = recurrent.replace(start, **leaves)
+    optimiser = torch.optim.Adam(list(leaves.values()), lr=rate, eps=epsilon)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    order = recurrent.Streams(1, 2, recurrent.WINDOWS)
+    for now in range(steps):
+        index = order.integers(len(x) - 20 + 1, 4)[0][:, None] + torch.arange(20)
+        guess = torch.stack([plain(network, 0, row) for row in x[index]])
+        loss = (guess - y[index])[:, 3:].square().mean()
+        assert abs(float(loss.detach()) - float(losses[now, 0])) < 1e-6  # clip_grad_norm_ adds 1e-6 to the norm
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(leaves.values(), 0.5)
+        optimiser.step()
+        schedule.step()
+    assert all(torch.allclose(getattr(trained, name), leaf.detach(), atol=1e-5) for name, leaf in leaves.items())
+
+
+def test_start_and_skip_reach_the_training():
+    start, (x, y) = recurrent.recurrent(8), wave(300)
+    options = dict(steps=1, batch=4, window=20)
+    losses = [recurrent.train(start, x, y, **options, **more)[1] for more in ({}, {"skip": 5}, {"start": torch.ones(1, 8)})]
+    assert len({float(loss) for loss in losses}) == 3
+    index = recurrent.Streams(1, 0, recurrent.WINDOWS).integers(len(x) - 20 + 1, 4)[0][:, None] + torch.arange(20)
+    guess = recurrent.predict(start, x[index], torch.ones(1, 8))
+    assert torch.allclose((guess - y[index]).square().mean(), losses[2][0, 0], rtol=1e-5)
+
+
+def test_networks_train_as_if_alone_and_are_the_same_in_any_ensemble():
+    together = recurrent.recurrent(12, seeds=3, seed=4)
+    alone = recurrent.recurrent(12, seed=4, first=1)
+    assert all(torch.equal(getattr(together, n)[1:2], getattr(alone, n)) for n in recurrent.PARAMETERS)
+    options = dict(steps=5, window=30)
+    one, _ = recurrent.train(alone, *wave(500), **options)
+    all_three, _ = recurrent.train(together, *wave(500), **options)
+    assert torch.allclose(all_three.bias[1], one.bias[0], atol=1e-5)
+
+
+def test_sizes_of_the_random_parameters():
+    made = recurrent.recurrent(400, gain=0.9, input_scale=2.0, bias_scale=0.5, output_scale=0.3, seeds=2)
+    assert abs(made.w.std() / (0.9 * math.sqrt(2 / 400)) - 1) < 0.005
+    for values, size in ((made.b_in, 2.0), (made.bias, 0.5), (made.c, 0.3)):
+        assert 0.98 * size < values.abs().max() <= size and abs(values.mean()) < 0.1 * size
+    assert (made.keep, made.beta) == (1 - 0.6, 0.6)
 
 
 def test_closed_loop_feeds_forecasts_back():
-    network = recurrent.recurrent(9, seed=2)
-    lead, x = 4, torch.randn(20, generator=torch.Generator().manual_seed(3))
+    network = recurrent.recurrent(9, inputs=2, outputs=2, seed=2)
+    lead, x = 4, normal(20, 2, seed=3).float()
     free = recurrent.closed_loop(network, x, 10, lead)
-    assert free.shape == (1, 14)
-    open_loop = recurrent.predict(network, x[None])[0, 0]
+    assert free.shape == (1, 14, 2)
+    open_loop = recurrent.predict(network, x)[0, 0]
     assert torch.allclose(free[0, :lead], open_loop[-lead:], atol=1e-5)  # these rest on true inputs alone
-    again = recurrent.predict(network, torch.cat([x, free[0, :10]])[None])[0, 0]  # inputs after x are the forecasts
+    again = recurrent.predict(network, torch.cat([x, free[0, :10]]))[0, 0]  # inputs after x are the forecasts
     assert torch.allclose(free[0], again[-14:], atol=1e-4)
 
 
 def test_r_squared():
-    target = torch.tensor([1.0, 2, 3, 4])
+    target = torch.tensor([1.0, 2, 3, 4])[:, None]
     assert recurrent.r_squared(target, target) == 1
-    assert recurrent.r_squared(target.mean().expand(4), target) == 0
-    assert recurrent.r_squared(torch.tensor([9.0, 2, 3, 4]), target, skip=1) == 1
+    assert recurrent.r_squared(target.mean().expand(4, 1), target) == 0
+    assert recurrent.r_squared(torch.tensor([[9.0], [2], [3], [4]]), target, skip=1) == 1
 
 
 def test_autocorrelation_of_a_sine():
     values = recurrent.autocorrelation(torch.sin(torch.arange(60000) * 2 * torch.pi / 60).double(), 30)
     assert torch.allclose(values[[0, 15, 30]], torch.tensor([1.0, 0.0, -1.0]).double(), atol=1e-3)
+    assert recurrent.half_width(values) == 11  # cos(2 pi k / 60) is one half at k = 10, and below from 11 on
+    with pytest.raises(ValueError, match="take more"):
+        recurrent.half_width(values[:5])
 
 
-def test_lorenz_steps_and_limits():
-    path = tasks.lorenz(3, dt=0.01)
-    first = torch.tensor([0.0, 1.0, 0.0]) + 0.01 * torch.tensor([10.0, -1.0, 0.0])
-    assert torch.allclose(path[1], first.double()) and torch.equal(path[0], torch.tensor([0.0, 1.0, 0.0]).double())
-    exact = tasks.lorenz(1001, dt=0.0001, method="runge-kutta")[-1]
-    coarse = tasks.lorenz(11, dt=0.01, method="runge-kutta")[-1]
-    euler = [(tasks.lorenz(int(0.1 / dt) + 1, dt=dt)[-1] - exact).abs().max() for dt in (0.01, 0.001)]
-    assert (coarse - exact).abs().max() < 1e-4 < euler[1] < 0.2 * euler[0]  # order four, and order one
-    rest = torch.tensor([72**0.5, 72**0.5, 27.0], dtype=torch.float64)  # a fixed point stays
-    assert torch.allclose(tasks.lorenz(50, start=tuple(rest.tolist()))[-1], rest, atol=1e-6)
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda n: recurrent.predict(n, torch.zeros(4, 9, 3)), "x has 3 inputs .* the network has 1"),
+        (lambda n: recurrent.predict(n, torch.zeros(9, 1).double()), "float64"),
+        (lambda n: recurrent.train(n, torch.zeros(90, 1), torch.zeros(90, 2)), "y has 2 outputs"),
+        (lambda n: recurrent.train(n, torch.zeros(90, 1), torch.zeros(80, 1)), "80 steps"),
+        (lambda n: recurrent.train(n, torch.zeros(90, 1), torch.zeros(90, 1)), "window of 120 steps"),
+        (lambda n: recurrent.train(n, *wave(), learn="weights"), "learn is 'bias'"),
+        (lambda n: recurrent.train(n, *wave(), learn=["weights"]), "learn is 'bias'"),
+        (lambda n: recurrent.closed_loop(n, torch.zeros(5, 1), 3, 9), "closed loop"),
+        (lambda n: recurrent.Recurrent(n.w, n.b_in, n.bias[:, :3], n.c), "bias has 3 units"),
+        (lambda n: recurrent.Recurrent(n.w, n.b_in, n.bias, n.c, phi="sine"), "relu, tanh, identity or a function"),
+        (lambda n: recurrent.autocorrelation(torch.zeros(5), 9), "lags from 0 to 4"),
+    ],
+)
+def test_refusals(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        wrong(recurrent.recurrent(6))
+    assert issubclass(WrongAxes, ValueError)

@@ -53,3 +53,10 @@ def test_pairs_kept():
     assert task_variance._pairs_kept(np.array([1, 1, 1])) == 1
     assert task_variance._pairs_kept(np.array([0, 1])) == 0
     assert task_variance._pairs_kept(np.array([0])) == 0
+
+
+@pytest.mark.parametrize("rule", task_variance.RULES)
+def test_every_rule_finds_two_groups(rule):
+    random = np.random.RandomState(1)
+    vectors = np.repeat(np.array([[1.0, 0, 0], [0, 1, 1]]), 100, axis=0) + 0.05 * random.randn(200, 3)
+    assert task_variance.number_of_clusters(vectors, rule, largest=5) == 2

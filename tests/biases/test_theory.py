@@ -6,8 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from lib.biases import theory
+from lib.biases.recurrent import Recurrent, predict
 
 
 def normal(*shape, seed=0):
@@ -17,41 +19,43 @@ def normal(*shape, seed=0):
 @settings(max_examples=20, deadline=None)
 @given(alpha=st.integers(1, 12), n=st.integers(1, 6), seed=st.integers(0, 99))
 def test_bounded_networks_compute_the_same(alpha, n, seed):
-    x, b_in, bias, a = normal(9, 3, seed=seed), normal(n, 3, seed=seed + 1), normal(n, seed=seed + 2), normal(2, n, seed=seed + 3)
-    wide = theory.bounded(b_in, bias, a, alpha)
-    assert len(wide[0]) == alpha**2 * n
-    assert max(p.abs().max() for p in wide) <= max(p.abs().max() for p in (b_in, bias, a)) / alpha + 1e-15
-    y = theory.network(x, b_in, bias, a)
-    assert torch.allclose(theory.network(x, *wide), y, atol=1e-11)
-    steps = theory.network(x, b_in, bias, a, theory.heaviside)
-    fewer = theory.bounded(b_in, bias, a, alpha, copies=alpha)
-    assert torch.allclose(theory.network(x, *fewer, theory.heaviside), steps, atol=1e-11)
+    x = normal(9, 3, seed=seed)
+    units = theory.Units(normal(n, 3, seed=seed + 1), normal(n, seed=seed + 2), normal(2, n, seed=seed + 3))
+    wide = theory.bounded(units, alpha)
+    assert len(wide.bias) == alpha**2 * n
+    assert max(p.abs().max() for p in wide) <= max(p.abs().max() for p in units) / alpha + 1e-15
+    assert torch.allclose(theory.network(wide, x), theory.network(units, x), atol=1e-11)
+    steps = theory.network(units, x, theory.heaviside)
+    assert torch.allclose(theory.network(theory.bounded(units, alpha, copies=alpha), x, theory.heaviside), steps, atol=1e-11)
+
+
+def test_an_ensemble_of_units_answers_one_by_one():
+    x, units = normal(9, 2), theory.Units(normal(5, 4, 2, seed=1), normal(5, 4, seed=2), normal(5, 3, 4, seed=3))
+    for k, y in enumerate(theory.network(units, x)):
+        assert torch.allclose(y, theory.network([p[k] for p in units], x), atol=1e-14)
+        assert torch.allclose(y, torch.relu(x @ units.b_in[k].T + units.bias[k]) @ units.a[k].T, atol=1e-14)
 
 
 def test_recurrent_weights_are_divided_twice():
-    w, b_in, bias, c, r0 = (
-        0.5 * normal(4, 4),
-        normal(4, 2, seed=1),
-        normal(4, seed=2),
-        normal(1, 4, seed=3),
-        normal(4, seed=4).abs(),
-    )
+    start = normal(4, seed=4).abs()
+    network = Recurrent(0.5 * normal(4, 4), normal(4, 2, seed=1), normal(4, seed=2), normal(1, 4, seed=3), start, 0.3, 0.7)
     x = normal(20, 2, seed=5)
-    y = theory.rnn(x, w, b_in, bias, c, r0)
-    right = theory.rnn(x, *theory.bounded_recurrent(w, b_in, bias, c, r0, 4))
-    wrong = theory.rnn(x, *theory.bounded_recurrent(w, b_in, bias, c, r0, 4, recurrent_power=1))
+    y = predict(network, x)
+    right, wrong = (predict(theory.bounded_recurrent(network, 4, power), x) for power in (2, 1))
     assert (right - y).abs().max() < 1e-12 * y.abs().max()
     assert (wrong - y).abs().max() > y.abs().max()
 
 
 def test_silenced_units_are_masked_bit_for_bit():
-    gamma, x = 0.5, normal(40, 3)
+    x = normal(40, 3)
     b_in, bias, a = (2 * torch.rand(60, 3) - 1) * 1.5, (2 * torch.rand(60) - 1) * 1.5, normal(2, 60, seed=8).float()
     x, mask = x.float(), torch.arange(60) % 4 == 0
-    silent = torch.where(mask, bias, torch.tensor(theory.silencing_bias(gamma, x)))
+    silent = torch.where(mask, bias, torch.tensor(theory.silencing_bias(1.5, x)))
     masked = (torch.relu(x @ b_in.T + bias) * mask) @ a.T
-    assert torch.equal(theory.network(x, b_in, silent, a), masked)
-    assert not torch.equal(theory.network(x, b_in, bias, a), masked)
+    assert torch.equal(theory.network((b_in, silent, a), x), masked)
+    assert not torch.equal(theory.network((b_in, bias, a), x), masked)
+    edge = torch.full((1, 3), 1.5) * x[x.abs().sum(1).argmax()].sign()  # the unit that is driven hardest is just silent
+    assert abs(float((x @ edge.T).max()) / -theory.silencing_bias(1.5, x) - 1) < 1e-6
 
 
 @pytest.mark.parametrize("n, near, gamma, width", [(1, 0.5, 0.5, 30), (2, 0.5, 0.5, 60), (3, 0.9, 0.2, 12), (2, 0.8, 1.0, 41)])
@@ -95,31 +99,72 @@ def test_mask_width_is_the_least_and_never_above_the_papers(n, near, gamma, delt
     assert width <= n * math.ceil(theory.block_width(n, 3 * n, near, gamma, delta) / n)
 
 
+def test_beyond_all_floats():
+    """784 pixels, ten classes and a bias: the chance of one unit is 10^-379."""
+    n, per_unit, near, gamma, delta = 3, 795, 0.5, 0.5, 0.1
+    decades = 795 * math.log10(3)
+    assert theory.log_luck(per_unit, near, gamma) / math.log(10) == pytest.approx(-decades)
+    assert (
+        theory.block_width(n, n * per_unit, near, gamma, delta) == theory.mask_width(n, per_unit, near, gamma, delta) == math.inf
+    )
+    expected = math.log10(n * math.log(10)) + n * decades
+    assert theory.log10_block_width(n, n * per_unit, near, gamma, delta) == pytest.approx(expected, abs=1e-9)
+    # the mean of a gamma law is n, its 90th percentile for n = 3 is 5.32 (tables)
+    assert theory.log10_mask_width(n, per_unit, near, gamma, delta) == pytest.approx(math.log10(5.3223) + decades, abs=1e-4)
+    assert theory.block_probability(10**9, n, n * per_unit, near, gamma) == 0
+    assert theory.mask_probability(10**9, n, per_unit, near, gamma) == 0
+
+
+@pytest.mark.parametrize("per_unit", [18, 19])  # on either side of RARE: (1/3)^18 is 2.6e-9
+def test_logarithms_go_on_where_the_widths_end(per_unit):
+    for n in (1, 4, 30):
+        p = theory.luck(per_unit, 0.5, 0.5)
+        exact = n + stats.nbinom.ppf(0.9, n, p)
+        assert theory.mask_width(n, per_unit, 0.5, 0.5, 0.1) == pytest.approx(exact, rel=1e-6)
+        assert theory.log10_mask_width(n, per_unit, 0.5, 0.5, 0.1) == pytest.approx(math.log10(exact), abs=1e-6)
+        width = n * math.log(0.1) / math.log1p(-p)
+        assert theory.block_width(n, per_unit, 0.5, 0.5, 0.1) == pytest.approx(width, rel=1e-8)
+        assert theory.log10_block_width(n, per_unit, 0.5, 0.5, 0.1) == pytest.approx(math.log10(width), abs=1e-8)
+
+
 def test_sweet_spot_minimises_the_draws():
+    """(M/gamma)² copies, each of which takes ((gamma + 1)/near)^per_unit draws."""
     gammas = torch.linspace(0.05, 10, 20000, dtype=torch.float64)
     for per_unit in (3, 4, 7):
-        best = gammas[theory.draws(gammas, per_unit, 10.0, 0.1).argmin()]
+        best = gammas[(gammas**-2 * (gammas + 1) ** per_unit).argmin()]
         assert abs(best - theory.sweet_spot(per_unit)) < 1e-3
+    for per_unit in (1, 2):  # no best range: the more the better
+        assert theory.sweet_spot(per_unit) == math.inf and (gammas**-2 * (gammas + 1) ** per_unit).diff().max() < 0
+    with pytest.raises(ValueError, match="at least one"):
+        theory.sweet_spot(0)
 
 
 @pytest.mark.parametrize("tune, power", [("nothing", 1 / 3), ("bias", 1 / 2), ("kink", 1)])
 def test_more_units_come_nearer_by_a_known_power(tune, power):
     x, wanted = torch.linspace(-1, 1, 201, dtype=torch.float64)[:, None], theory.hat()
-    y = theory.network(x, *wanted)
+    y = theory.network(wanted, x)
     assert y.max() > 0.3 and y[0] == 0 and y[-1].abs() < 1e-12
 
     def error(width):
-        made = [theory.from_random_units(wanted, width, 1.0, tune, seed) for seed in range(60)]
-        return sum((theory.network(x, *m) - y).abs().mean() for m in made)
+        return (theory.network(theory.from_random_units(wanted, width, 1.0, tune, seeds=60), x) - y).abs().mean()
 
     measured = math.log(error(64) / error(4096)) / math.log(64)
     assert abs(measured / power - 1) < 0.25  # 60 draws, and 64 units are not yet asymptotic
 
 
+def test_draws_depend_on_the_seed_alone():
+    wanted = theory.hat()
+    many, few = (theory.from_random_units(wanted, 50, 1.0, "nothing", seeds=s, seed=2) for s in (5, 3))
+    assert all(torch.equal(m[:3], f) for m, f in zip(many, few, strict=True))
+    target = torch.zeros(2, 3, dtype=torch.float64)
+    shares = [theory.simulate_feedforward(40, target, 0.5, 0.5, 300, seed=1, chunk=chunk) for chunk in (7, 500)]
+    assert shares[0] == shares[1]
+
+
 def test_kink_tuned_units_bend_where_they_are_wanted():
-    b_in, bias, a = theory.hat()
-    new_in, new_bias, _ = theory.from_random_units((b_in, bias, a), 50, 1.0, "kink", 0)
-    assert torch.allclose(new_bias / new_in[:, 0], bias / b_in[:, 0])
+    b_in, bias, _ = theory.hat()
+    new_in, new_bias, _ = theory.from_random_units(theory.hat(), 50, 1.0, "kink")
+    assert torch.allclose(new_bias[0] / new_in[0, :, 0], bias / b_in[:, 0])
 
 
 @settings(max_examples=40, deadline=None)
@@ -129,7 +174,7 @@ def test_corrected_output_bound_holds(seed, gamma, near, n):
     star = [(2 * torch.rand(n, 3, generator=generator, dtype=torch.float64) - 1) * gamma]
     met = star[0] + (2 * torch.rand(n, 3, generator=generator, dtype=torch.float64) - 1) * near
     x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
-    y = [theory.network(x, p[:, :1], p[:, 1], p[:, 2][None]) for p in (star[0], met)]
+    y = [theory.network((p[:, :1], p[:, 1], p[:, 2][None]), x) for p in (star[0], met)]
     assert (y[0] - y[1]).abs().max() <= theory.output_error_bound(n, 1, gamma, near, 1.0, gamma + near) + 1e-12
 
 
@@ -142,11 +187,33 @@ def test_corrected_step_error_keeps_the_trajectory():
                 assert readout * sum(errors) <= 0.8 + 1e-12 and max(errors) <= 0.8 / steps + 1e-12
 
 
-def test_rnn_leak_and_refusal():
-    x = torch.zeros(3, 1, dtype=torch.float64)
-    zero = torch.zeros(1, 1, dtype=torch.float64)
-    one = torch.ones(1, dtype=torch.float64)
-    decay = theory.rnn(x, zero, zero, -one, one[None], one, keep=0.5)
-    assert torch.allclose(decay[:, 0], torch.tensor([0.5, 0.25, 0.125], dtype=torch.float64))
-    with pytest.raises(ValueError):
-        theory.from_random_units(theory.hat(), 10, 1.0, "luck", 0)
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda: theory.from_random_units(theory.hat(), 10, 1.0, "luck"), "nothing, bias, kink"),
+        (lambda: theory.from_random_units(theory.hat(), 3, 1.0, "bias"), "as many random ones"),
+        (lambda: theory.network(theory.hat(), torch.zeros(5, 2).double()), "x has 2 inputs .* b_in has 1"),
+        (lambda: theory.network(theory.hat(), torch.zeros(5, 1)), "float32"),
+        (lambda: theory.luck(3, 1.5, 0.5), "near must be in"),
+    ],
+)
+def test_refusals(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        wrong()
+
+
+def test_the_constants_of_the_appendix_by_hand():
+    """Eq. D.6: 3 units, 2 outputs, gamma 0.5, met within 0.1, x up to 1, M_phi over 0.6: 3 · 2 · (0.5 · 2 + 0.6 · 2) · 0.1.
+    Eq. E.7: 3 steps of k = 2 add up to 7; Eqs E.8 to E.10: 0.1, 0.1 + 0.2, 0.1 + 0.6."""
+    assert theory.output_error_bound(3, 2, 0.5, 0.1, 1.0, 0.6) == pytest.approx(1.32, rel=1e-12)
+    assert theory.powers(2.0, 2) == 7
+    for readout, corrected, expected in [(3.0, True, 21), (0.1, True, 7), (3.0, False, 21), (0.1, False, 1)]:
+        assert theory.one_step_error(0.9, 3, 2.0, readout, corrected) == pytest.approx(0.3 / expected, rel=1e-12)
+    assert theory.compounded_error(0.1, 3, 2.0) == pytest.approx([0.1, 0.3, 0.7], rel=1e-12)
+
+
+def test_the_hat_has_its_kinks_and_slopes():
+    """Slope 0.81 from -0.6 to -0.2, level up to 0.2, and down to 0 at 0.6."""
+    x = torch.tensor([-1.0, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 1.0], dtype=torch.float64)[:, None]
+    expected = torch.tensor([0, 0, 0.162, 0.324, 0.324, 0.324, 0.162, 0, 0], dtype=torch.float64)
+    assert torch.allclose(theory.network(theory.hat(), x).flatten(), expected, atol=1e-12)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lib import complexity
 from lib.complexity import polynomials
+from lib.linear import WrongAxes
 
 
 def noise(*shape, seed=0):
@@ -48,7 +49,7 @@ def plain_phrases(sequence):
     return len(seen)
 
 
-@pytest.mark.parametrize("region", ["quadrant", "half plane"])
+@pytest.mark.parametrize("region", complexity.REGIONS)
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("m", [9, 16])
 def test_fourier_is_the_definition(region, constant, m):
@@ -59,32 +60,33 @@ def test_fourier_is_the_definition(region, constant, m):
 
 def test_fourier_of_white_noise_is_that_of_a_flat_spectrum():
     y = noise(200, 64, 64)
-    for region in ("quadrant", "half plane"):
+    for region in complexity.REGIONS:
         measured = complexity.fourier(y, region)
         error = measured.std() / math.sqrt(len(y))
         assert abs(measured.mean() - complexity.fourier_flat(64, region)) < 4 * error
 
 
+@pytest.mark.parametrize("region", complexity.REGIONS)
 @given(st.floats(-3, 3), st.floats(-3, 3), st.floats(-10, 10), st.sampled_from([16, 33, 64]))
 @settings(max_examples=30, deadline=None)
-def test_every_plane_has_the_same_fourier_complexity(a, b, offset, m):
+def test_every_plane_has_the_same_fourier_complexity(region, a, b, offset, m):
     if max(abs(a), abs(b)) < 0.1:
         return
-    expected = complexity.fourier_plane(m)
+    expected = complexity.fourier_plane(m, region)
     # A tilt by less than 1e-6 of the other direction's still gives an axis pure rounding noise of relative size 1e-9.
-    assert float(complexity.fourier(plane(a, b, offset, m))) == pytest.approx(expected, rel=1e-6)
+    assert float(complexity.fourier(plane(a, b, offset, m), region)) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(("m", "value"), [(64, 24.6262), (32, 12.4031), (48, 18.5115), (128, 49.1015)])
 def test_flat_spectrum_anchor(m, value):
-    assert complexity.fourier_flat(m) == pytest.approx(value, abs=5e-5)
+    assert complexity.fourier_flat(m, "quadrant") == pytest.approx(value, abs=5e-5)
 
 
 def test_a_diagonal_wave_is_invisible_to_the_quadrant():
     i = torch.arange(64, dtype=torch.float64)
     wave = torch.cos(2 * math.pi * (5 * i[:, None] - 3 * i) / 64)
-    assert float(complexity.fourier(wave, "half plane")) == pytest.approx(math.hypot(5, 3), rel=1e-9)
-    assert float(complexity.fourier(wave)) > 15  # rounding noise in place of the frequency 5.83
+    assert float(complexity.fourier(wave)) == pytest.approx(math.hypot(5, 3), rel=1e-9)
+    assert float(complexity.fourier(wave, "quadrant")) > 15  # rounding noise in place of the frequency 5.83
 
 
 @pytest.mark.parametrize("wave", [(0, 0.5), (3, 4), (1, 7.5)])
@@ -191,10 +193,73 @@ def test_quantise_uses_all_levels_and_the_nearest_one():
     assert complexity.quantise(torch.full((2, 8, 8), 0.3, dtype=torch.float64)).abs().sum() == 0
 
 
-@pytest.mark.parametrize("order", ["columns", "rows", "snake", "zigzag", "spiral"])
-def test_traversals_visit_every_point_once(order):
-    path = complexity.traverse(torch.arange(49).reshape(7, 7), order)
-    assert sorted(path.tolist()) == list(range(49))
-    steps = np.abs(np.diff([[p // 7, p % 7] for p in path.tolist()], axis=0)).max(1)
+@pytest.mark.parametrize("order", complexity.TRAVERSALS)
+@pytest.mark.parametrize(("rows", "columns"), [(7, 7), (4, 9), (9, 4)])
+def test_traversals_visit_every_point_once(order, rows, columns):
+    """Also where the grid is not square: once only the first columns² points were read."""
+    path = complexity.traverse(torch.arange(rows * columns).reshape(rows, columns), order)
+    assert sorted(path.tolist()) == list(range(rows * columns))
+    steps = np.abs(np.diff([[p // columns, p % columns] for p in path.tolist()], axis=0)).max(1)
     if order in ("snake", "zigzag", "spiral"):
         assert steps.max() == 1  # no jumps
+
+
+def test_lempel_ziv_of_a_function_of_one_variable():
+    y = torch.sin(torch.linspace(0, 20, 300, dtype=torch.float64))
+    symbols = complexity.quantise(y, dims=1)
+    assert int(complexity.lempel_ziv(y, dims=1)) == plain_phrases(symbols.tolist())
+    assert complexity.lempel_ziv(y.expand(3, -1), dims=1).shape == (3,)
+    with pytest.raises(ValueError, match="one or two dimensions, not 3"):
+        complexity.lempel_ziv(noise(4, 4, 4), dims=3)
+
+
+@pytest.mark.parametrize(("sides", "cycles"), [((64, 16), (3, 4)), ((16, 64), (2, 7.5))])
+def test_sides_of_a_grid_may_differ(sides, cycles):
+    """A product of waves along the two sides, and of polynomials: the same number as on a square grid."""
+    places = [(torch.arange(m, dtype=torch.float64) + 0.5) / m for m in sides]
+    wave = torch.outer(*[torch.cos(2 * math.pi * c * i) for c, i in zip(cycles, places, strict=True)])
+    assert float(complexity.cosine(wave)) == pytest.approx(math.hypot(*cycles), rel=1e-9)
+    assert float(complexity.energy_above(wave, 4)) == pytest.approx(1) and complexity.energy_above(wave, 9) < 1e-12
+    whole = [int(c) for c in cycles]
+    steps = [torch.arange(m, dtype=torch.float64) / m for m in sides]
+    turning = torch.cos(2 * math.pi * (whole[0] * steps[0][:, None] - whole[1] * steps[1]))
+    assert float(complexity.fourier(turning)) == pytest.approx(math.hypot(*whole), rel=1e-9)
+    values = [polynomials._basis("chebyshev", np.linspace(-1, 1, m), 5)[:, n] for m, n in zip(sides, (2, 5), strict=True)]
+    y = torch.from_numpy(np.outer(*values))
+    assert float(complexity.chebyshev(y, constant=True)) == pytest.approx(math.hypot(2, 5), rel=1e-9)
+    assert complexity.polynomial_as_printed(y).shape == ()
+
+
+def test_the_printed_coefficients_are_legendres():
+    """(2n+1)/2 times the integral of P_n P_n is 1. So P_0 + P_3 has two coefficients 1, of orders 0 and 3: mean 3/2."""
+    x = np.linspace(-1, 1, 4001)
+    y = torch.from_numpy(1 + (5 * x**3 - 3 * x) / 2)
+    printed = float(complexity.polynomial_as_printed(y, "legendre", order=5, border=0, dims=1))
+    assert printed == pytest.approx(1.5, abs=1e-4)
+    # Chebyshev with that prefactor, by hand: T_0 + T_2 = 2 x^2 has c_0 = 2/3, c_2 = 5/2 * 4/15 = 2/3, odd ones 0: mean 1.
+    y = torch.from_numpy(2 * x**2)
+    assert float(complexity.polynomial_as_printed(y, order=2, border=0, dims=1)) == pytest.approx(1, abs=1e-4)
+
+
+def test_what_is_no_function_on_a_grid_is_refused():
+    with pytest.raises(WrongAxes, match=r"with dims=2 its last 2 axes must be the grid"):
+        complexity.cosine(torch.rand(8))
+    with pytest.raises(WrongAxes, match=r"axis -2 of y, a side of the grid, has 1 points"):
+        complexity.fourier(torch.rand(3, 1, 8))
+    with pytest.raises(WrongAxes, match="complex"):
+        complexity.legendre(torch.fft.fft2(noise(8, 8)))
+    with pytest.raises(ValueError, match="axis -1 of y has 7 points"):
+        complexity.polynomial_as_printed(noise(9, 7))
+    with pytest.raises(ValueError, match="half plane, quadrant"):
+        complexity.fourier(noise(8, 8), "plane")
+    with pytest.raises(ValueError, match="chebyshev, legendre, hermite"):
+        complexity.polynomial(noise(8, 8), "fourier")
+    with pytest.raises(ValueError, match="columns, rows, snake, zigzag, spiral"):
+        complexity.lempel_ziv(noise(8, 8), traversal="random")
+    with pytest.raises(ValueError, match="whole numbers"):
+        complexity.phrases(noise(8))
+
+
+def test_the_default_order_by_hand():
+    """2.5 sqrt(m), rounded down: 20 for 64 samples, 9 for 14, 12 for 25, 50 for 400, 199 for 6400 less one."""
+    assert [complexity.default_order(m) for m in (64, 14, 25, 400, 6399)] == [20, 9, 12, 50, 199]

@@ -70,7 +70,7 @@ def plain_measures(y):
 
 
 def fast_measures(y):
-    measures = [complexity.fourier(y), complexity.fourier(y, "half plane"), complexity.cosine(y)]
+    measures = [complexity.fourier(y, "quadrant"), complexity.fourier(y, "half plane"), complexity.cosine(y)]
     return torch.stack([*measures, complexity.chebyshev(y), complexity.legendre(y), complexity.lempel_ziv(y).double()], -1)
 
 
@@ -80,10 +80,10 @@ def seconds(program):
     return time.process_time() - began
 
 
-def pictures(networks, seed=0):
+def pictures(seeds, seed=0):
     return torch.cat(
         [
-            random_networks.images(a, networks, DEPTH, WIDTH, Prior(4.0), depths=True, seed=seed).flatten(0, 1)
+            random_networks.images(a, seeds, DEPTH, WIDTH, Prior(4.0), depths=True, seed=seed).flatten(0, 1)
             for a in ("relu", "sine")
         ]
     )

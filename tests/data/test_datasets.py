@@ -332,6 +332,20 @@ def test_bundled_sets_touch_no_network(no_network, name):
 # Generated scripts
 
 
+def test_elastic_takes_what_one_has_and_names_what_does_not_fit():
+    glyphs = datasets.exemplars("osmanya")[:3]
+    bent = datasets.elastic(glyphs, seed=11)
+    assert torch.allclose(datasets.elastic(glyphs.double().numpy(), seed=11).float(), bent, atol=1e-5)
+    whole = (glyphs * 255).round()
+    assert torch.allclose(datasets.elastic(whole.to(torch.uint8), seed=11).float(), datasets.elastic(whole, seed=11), atol=2e-3)
+    with pytest.raises(ValueError, match=r"elastic: images has shape \(28, 28\); its last axes must be \(items, height, width\)"):
+        datasets.elastic(glyphs[0], seed=11)
+    with pytest.raises(ValueError, match=r"grayscale: colour has shape \(2, 28, 28\) and kind uint8; it must be \(items, 3,"):
+        on_disk.grayscale(np.zeros((2, 28, 28), dtype=np.uint8))
+    with pytest.raises(ValueError, match=r"balanced_order: labels has shape \(2, 2\); it must have one axis"):
+        on_disk.balanced_order(np.zeros((2, 2)), 0)
+
+
 def test_elastic_equals_the_plain_version():
     """One image after the other with scipy: the same noise, filtered, added to the coordinates, sampled bilinearly."""
     glyphs = datasets.exemplars("osmanya")[:5]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lib.data import front_ends, image_domains
-from lib.gated import classifiers, routing
+from lib.data import image_domains
+from lib.gated.architectures import classifiers, routing
 
 MASK = routing.circulant(3, 2)
 
@@ -24,7 +24,7 @@ def images():
 def test_training_on_statistics_is_training_on_the_images(images):
     data = image_domains.rotated_domains(images, 3, components=6)
     task = classifiers.task_of(data, 3)
-    start = routing.initial_weights(task, 5, 0.7, runs=1, law="xavier")
+    start = routing.initial_weights(task, 5, 0.7, seeds=1, law="xavier")
     weights = [w.clone() for w in start]
     routing.train(weights, task, MASK, step=0.05, steps=40, every=40, momentum=0.9)
 
@@ -53,40 +53,23 @@ def test_training_on_statistics_is_training_on_the_images(images):
             assert errors[out, into].item() == pytest.approx((scores.argmax(0) != images.y_test).double().mean().item())
 
 
-def test_rotated_correlations_follow_from_the_upright_ones(images):
-    data = image_domains.rotated_domains(images, 4, components=6)
-    for i in range(4):
-        turned = image_domains.rotate(images.x_train, 180 * i / 4).flatten(1)
-        train, _, variance = image_domains.principal(turned, turned, 6)
-        assert torch.allclose(variance, data.variance[i], rtol=1e-5)
-        assert torch.allclose(train.abs(), data.train[i].abs(), atol=1e-4)
-
-
-def test_a_half_turn_and_a_quarter_turn():
-    picture = torch.zeros(1, 5, 5)
-    picture[0, 0, 1] = 1
-    assert torch.allclose(image_domains.rotate(picture, 180), picture.flip(1, 2), atol=1e-5)
-    quarter = image_domains.rotate(picture, 90)
-    assert torch.allclose(image_domains.rotate(quarter, 90), picture.flip(1, 2), atol=1e-5)
-    assert quarter.argmax().item() in (15, 9)  # a corner neighbour moves to a corner neighbour
-
-
 @pytest.mark.parametrize("leak", [1.0, 0.01])
 def test_classifier_gradient_is_autograd(images, leak):
     data = image_domains.rotated_domains(images, 3, components=6)
-    weights = classifiers.initial_classifier(3, 6, 5, 1.0, runs=2, dtype=torch.float64)
+    weights = classifiers.initial_classifier(3, 6, 5, 10, 1.0, seeds=2, dtype=torch.float64)
     weights = [w + 0.1 for w in weights]  # biases too
     leaves = [w.clone().requires_grad_() for w in weights]
     encoders, b1, middle, b2, decoders, b3 = leaves
-    total = 0
+    total = torch.zeros(2, dtype=torch.float64)
     for run in range(2):
         for out, into in MASK.nonzero().tolist():
             h = torch.nn.functional.leaky_relu(encoders[run, into] @ data.train[into] + b1[run, into], leak)
             h = torch.nn.functional.leaky_relu(middle[run, 0] @ h + b2[run, 0], leak)
             own = slice(10 * out, 10 * out + 10)
             scores = decoders[run, 0, own] @ h + b3[run, 0, own]
-            total = total + torch.nn.functional.cross_entropy(scores.T, images.y_train) / MASK.sum()
-    total.backward()
+            total[run] += torch.nn.functional.cross_entropy(scores.T, images.y_train) / MASK.sum()
+    total.sum().backward()
+    assert torch.allclose(classifiers.classifier_loss(weights, data.train, images.y_train, MASK, leak), total.detach())
     formula = classifiers.classifier_gradient(weights, data.train, images.y_train, MASK.double(), leak)
     for leaf, by_hand in zip(leaves, formula, strict=True):
         assert (leaf.grad - by_hand).abs().max() < 1e-12
@@ -95,30 +78,73 @@ def test_classifier_gradient_is_autograd(images, leak):
 def test_training_lowers_the_error(images):
     data = image_domains.permuted_domains(images, 8)
     data = image_domains.Domains(*(v.float() if v.is_floating_point() else v for v in vars(data).values()))
-    weights = classifiers.initial_classifier(3, 8, 12, 0.5, runs=2)
+    weights = classifiers.initial_classifier(3, 8, 12, 10, 0.5, seeds=2)
     before = classifiers.classifier_errors(weights, data)
-    classifiers.train_classifier(weights, data, MASK, step=0.1, steps=300, batch=20)
+    draw = torch.Generator().manual_seed(0)
+    run = classifiers.train_classifier(weights, data, MASK, step=0.1, steps=300, batch=20, every=100, generator=draw)
     after = classifiers.classifier_errors(weights, data)
+    assert run.time.tolist() == [0, 100, 200, 300] and run["loss"].shape == (4, 2)
+    last = classifiers.classifier_loss(weights, data.train, data.y_train, MASK)
+    assert torch.allclose(run["loss"][-1], last) and (last < 0.5 * run["loss"][0]).all()
     assert before.shape == (2, 3, 3)
     assert routing.over(after, MASK).max() < 0.5 * routing.over(before, MASK).min()
 
 
-def test_whitened_components_have_unit_variance_and_no_correlation(images):
-    train, _, variance = image_domains.principal(images.x_train.flatten(1), images.x_test.flatten(1), 6, whiten=True)
-    assert torch.allclose(train @ train.mT / 40, torch.eye(6).double(), atol=1e-9)
-    assert (variance == 1).all()
+def test_training_goes_on_with_other_images_and_the_same_momentum(images):
+    """Two calls are one long training; each call sees the next batches, whatever the sequence of calls."""
+    data = image_domains.rotated_domains(images, 3, components=6)
+    start = classifiers.initial_classifier(3, 6, 5, 10, torch.tensor([0.5, 1.0]), seeds=2, dtype=torch.float64)
+    whole, halves, again = ([w.clone() for w in start] for _ in range(3))
+    plan = dict(step=0.1, batch=8, leak=0.01)
+    classifiers.train_classifier(whole, data, MASK, steps=20, generator=torch.Generator().manual_seed(3), **plan)
+    one, velocity = torch.Generator().manual_seed(3), [torch.zeros_like(w) for w in start]
+    for _ in range(2):
+        classifiers.train_classifier(halves, data, MASK, steps=10, generator=one, velocity=velocity, **plan)
+    assert max((a - b).abs().max() for a, b in zip(whole, halves, strict=True)) < 1e-14
+    velocity = [torch.zeros_like(w) for w in start]
+    for _ in range(2):  # the same batches twice are another training
+        same = torch.Generator().manual_seed(3)
+        classifiers.train_classifier(again, data, MASK, steps=10, generator=same, velocity=velocity, **plan)
+    assert max((a - b).abs().max() for a, b in zip(whole, again, strict=True)) > 1e-3
 
 
-def test_directions_without_variance_are_left_out_of_whitening():
-    flat = torch.cat([torch.randn(50, 3, generator=torch.Generator().manual_seed(0)).double(), torch.zeros(50, 2)], 1)
-    train, test, variance = image_domains.principal(flat, flat + 1, 5, whiten=True)
-    assert variance.tolist() == [1, 1, 1, 0, 0]
-    assert torch.isfinite(test).all() and (test[3:] == 0).all()
+@pytest.mark.parametrize("classes", [2, 4, 13])
+def test_any_number_of_classes(images, classes):
+    few = SimpleNamespace(**vars(images) | {"y_train": images.y_train % classes, "y_test": images.y_test % classes})
+    few.y_train[0] = classes - 1
+    data = image_domains.rotated_domains(few, 3, components=6)
+    assert classifiers.classes_of(data) == classes
+    task = classifiers.task_of(data, 3)
+    assert task.sizes == (3, classes, 6)
+    weights = routing.initial_weights(task, 5, 0.7, seeds=2)
+    assert classifiers.route_errors(weights, data).shape == (2, 3, 3)
+    net = classifiers.initial_classifier(3, 6, 5, classes, 0.5, seeds=2, dtype=torch.float64)
+    expected = torch.full((2,), float(torch.tensor(classes).double().log()), dtype=torch.float64)
+    flat = [0 * w for w in net]
+    assert torch.allclose(classifiers.classifier_loss(flat, data.train, few.y_train, MASK), expected)
+    classifiers.train_classifier(net, data, MASK, step=0.1, steps=2, batch=4, generator=torch.Generator().manual_seed(0))
+    assert classifiers.classifier_errors(net, data).shape == (2, 3, 3)
 
 
-def test_patch_filters_respond_with_unit_size(images):
-    filters = front_ends.patch_filters(images.x_train, number=4, side=3, samples=500)
-    assert filters.shape == (4, 1, 3, 3)
-    features = front_ends.random_features(images.x_train, filters)
-    assert features.shape == (40, 4 * 16)
-    assert (features >= 0).all() and features.std(0).max() > 0
+def test_targets_by_hand():
+    expected = torch.tensor([[1.0, 1, -2], [-1, -1, 2]]) / 3
+    assert torch.allclose(classifiers.targets(torch.tensor([0, 0, 1])), expected)
+
+
+def test_errors_of_many_images_are_those_of_each(images):
+    """More than 250, which are looked at in parts."""
+    many = image_domains.Domains(*vars(image_domains.permuted_domains(images, 8)).values())
+    many.test, many.y_test = many.test.repeat(1, 1, 27), many.y_test.repeat(27)
+    weights = classifiers.initial_classifier(3, 8, 5, 10, 1.0, seeds=2, dtype=torch.float64)
+    errors = classifiers.classifier_errors(weights, many)
+    w1, _, w2, _, w3, _ = weights  # biases start at zero, and the network is linear
+    for out in range(3):
+        for into in range(3):
+            scores = w3[:, 0].unflatten(1, (3, 10))[:, out] @ (w2[:, 0] @ (w1[:, into] @ many.test[0]))
+            assert torch.allclose(errors[:, out, into], (scores.argmax(1) != many.y_test).float().mean(1))
+
+
+def test_the_power_of_centred_targets_by_hand(images):
+    """The mean of |hot - mean|² is 1 - Σ p², with p the shares of the classes: ten of them, a tenth each."""
+    task = classifiers.task_of(image_domains.permuted_domains(images, 8), 3)
+    assert task.yy == pytest.approx(0.9, rel=1e-6)

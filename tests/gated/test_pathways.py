@@ -5,27 +5,32 @@ import torch
 
 from lib import gated, relu
 from lib.data import tasks
-from lib.gated import pathways
+from lib.gated.architectures import pathways
 from lib.relu import contexts
 
 
 @pytest.fixture(scope="module")
 def task():
-    x, y = tasks.contexts()
-    gates, features = contexts.pathway_gates(contexts.subsets(3, 3, 2))
+    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
+    gates, features = contexts.pathway_gates(contexts.subsets(3, 3, 2), items=8)
     return x, y, gates, pathways.effective_inputs(x, gates, features)
 
 
 def test_gradient_equals_autograd(task):
     x, y, _, inputs = task
     weights = pathways.initial_pathways([5, 9, 3, 4], 11, 60, 0.3, compress=False, ensemble=(2,))
-    fast = pathways.gradient(inputs, y)(weights)
+    fast = pathways.gradient(weights, inputs, y, reduction="sum")
     slow = [w.clone().requires_grad_() for w in weights]
     answer = sum(slow[1][:, p] @ slow[0][:, p] @ inputs[p] for p in range(4))
     loss = 0.5 * (answer - y).square().sum((-2, -1))
-    torch.testing.assert_close(pathways.loss(weights, inputs, y), loss.detach())
+    torch.testing.assert_close(pathways.loss(weights, inputs, y, reduction="sum"), loss.detach())
     for mine, theirs in zip(fast, torch.autograd.grad(loss.sum(), slow), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
+    for mean, total in zip(pathways.gradient(weights, inputs, y), fast, strict=True):
+        torch.testing.assert_close(24 * mean, total)
+    torch.testing.assert_close(24 * pathways.loss(weights, inputs, y), loss.detach())
+    with pytest.raises(ValueError, match="unknown reduction 'median'; choose mean or sum"):
+        pathways.loss(weights, inputs, y, reduction="median")
 
 
 def test_the_general_engine_agrees(task):
@@ -42,12 +47,14 @@ def test_the_general_engine_agrees(task):
     )
     w1, w2 = pathways.initial_pathways([6] * 4, 11, 60, 0.2, compress=False)
     weights = {f"x{n}→{n}": w1[k] for k, n in enumerate(names)} | {f"{n}→y": w2[k] for k, n in enumerate(names)}
-    downhill = gated.gradient(network, weights, gated.effective_datasets(network, data))  # -dL/dW of the mean loss
-    first, second = pathways.gradient(inputs, y)([w1, w2])
-    for k, n in enumerate(names):
-        torch.testing.assert_close(first[k], -24 * downhill[f"x{n}→{n}"], rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(second[k], -24 * downhill[f"{n}→y"], rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(pathways.loss([w1, w2], inputs, y), 24 * gated.loss(network, weights, data))
+    for detached in ((), (0,), (1, 3)):
+        statistics = gated.effective_datasets(network, data)
+        general = gated.gradient(network, weights, statistics, detached=[names[k] for k in detached])
+        first, second = pathways.gradient([w1, w2], inputs, y, detached=detached)
+        for k, n in enumerate(names):
+            torch.testing.assert_close(first[k], general[f"x{n}→{n}"], rtol=1e-9, atol=1e-11)
+            torch.testing.assert_close(second[k], general[f"{n}→y"], rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(pathways.loss([w1, w2], inputs, y), gated.loss(network, weights, data))
 
 
 def test_compressed_pathways_train_identically(task):
@@ -58,8 +65,8 @@ def test_compressed_pathways_train_identically(task):
     small = pathways.initial_pathways([350, 90, 20, 90], 11, 24, 1e-3, seed=3)
     assert wide[0].shape[-2] == 350 and small[0].shape[-2] == 35
     torch.testing.assert_close(pathways.maps(small), pathways.maps(wide), rtol=0, atol=1e-15)
-    fast = pathways.train(small, inputs, short, step=0.008, steps=300)
-    slow = pathways.train(wide, inputs, short, step=0.008, steps=300)
+    fast = pathways.train(small, inputs, short, step=0.008, steps=300, reduction="sum")
+    slow = pathways.train(wide, inputs, short, step=0.008, steps=300, reduction="sum")
     assert fast["loss"][-1] < 0.4 * fast["loss"][0]
     torch.testing.assert_close(fast["loss"], slow["loss"], rtol=1e-8, atol=0)
     # Rotating the hidden layer leaves distances between hidden representations as they are.
@@ -78,8 +85,8 @@ def test_pathways_are_a_gated_layer(task):
     w1, w2 = pathways.initial_pathways([7] * 4, 11, 60, 0.1, compress=False, seed=5)
     flat = [w1.flatten(0, 1).clone(), w2.permute(1, 0, 2).flatten(1).clone()]
     fixed = [gates.repeat_interleave(7, 0)]
-    a = pathways.train([w1, w2], inputs, y, step=0.004, steps=50)
-    b = relu.train(flat, x, y, step=0.004, steps=50, activation="gated", fixed=fixed)
+    a = pathways.train([w1, w2], inputs, y, step=0.004, steps=50, reduction="sum")
+    b = relu.train(flat, x, y, step=0.004, steps=50, activation="gated", fixed=fixed, reduction="sum")
     torch.testing.assert_close(a["loss"], b["loss"], rtol=1e-10, atol=0)
 
 
@@ -89,7 +96,7 @@ def test_aligned_start_predicts_random_starts(task):
     _, short = relu.into_column_space(y)
     random = pathways.initial_pathways([350] * 4, 11, 24, 1e-5, ensemble=(6,))
     aligned = pathways.aligned_pathways(inputs, short, 350 * 1e-10 / 2)
-    runs = [pathways.train(w, inputs, short, step=0.008, steps=700) for w in (random, aligned)]
+    runs = [pathways.train(w, inputs, short, step=0.008, steps=700, reduction="sum") for w in (random, aligned)]
     times = [torch.stack([run.time_to(share * 105.623) for share in (0.75, 0.5, 0.25, 0.1)]) for run in runs]
     torch.testing.assert_close(times[0].mean(1), times[1], rtol=0.03, atol=0)
     start = pathways.aligned_pathways(inputs, short, 1e-6)
@@ -104,3 +111,43 @@ def test_effective_correlations_are_equation_4(task):
     torch.testing.assert_close(yx[1], by_hand)
     both = sum(gates[1, n] * gates[2, n] * torch.outer(inputs[1, :, n], inputs[2, :, n]) for n in range(24)) / 24
     torch.testing.assert_close(xx[1, 2], both)
+
+
+def test_detached_pathways_are_trained_on_what_the_others_leave(task):
+    """As Make Haste Slowly's program has it: the common pathway learns alone, its output is detached for the rest."""
+    x, y, _, inputs = task
+    start = pathways.initial_pathways([6] * 4, 11, 60, 0.2, compress=False, ensemble=(2,), seed=2)
+    weights = [w.clone() for w in start]
+    velocity = [torch.zeros_like(w) for w in start]
+    halves = [
+        pathways.train(weights, inputs, y, step=0.02, steps=20, momentum=0.5, velocity=velocity, detached=(1, 2, 3)) for _ in "ab"
+    ]
+    leaves = [w.clone().requires_grad_() for w in start]
+    optimiser = torch.optim.SGD(leaves, lr=0.02, momentum=0.5)
+    for _ in range(40):
+        optimiser.zero_grad()
+        each = torch.einsum("npoh,nphf,pfi->npoi", leaves[1], leaves[0], inputs)
+        common, contextual = each[:, 0], each[:, 1:].sum(1)
+        alone = (y - common).square().sum() / 48
+        (alone + (y - common.detach() - contextual).square().sum() / 48).backward()
+        optimiser.step()
+    for fast, slow in zip(weights, leaves, strict=True):
+        torch.testing.assert_close(fast, slow.detach(), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(halves[0]["loss"][-1], halves[1]["loss"][0])
+    with pytest.raises(ValueError, match="there are 4 pathways"):
+        pathways.gradient(weights, inputs, y, detached=(4,))
+
+
+def test_weights_have_the_standard_deviation_that_was_asked_for():
+    w1, w2 = pathways.initial_pathways([400, 400], 50, 70, torch.tensor([0.1, 0.3]), ensemble=(3, 5), compress=False)
+    assert w1.shape == (3, 5, 2, 400, 50) and w2.shape == (3, 5, 2, 70, 400)
+    for p, std in enumerate((0.1, 0.3)):  # 300,000 and 420,000 numbers: known to 0.15 %
+        assert w1[:, :, p].std().item() == pytest.approx(std, rel=0.005)
+        assert w2[:, :, p].std().item() == pytest.approx(std, rel=0.005)
+
+
+def test_the_first_networks_of_a_larger_ensemble_are_the_same():
+    few, many = (pathways.initial_pathways([9, 5], 4, 3, 0.1, ensemble=(2, seeds), seed=7) for seeds in (2, 5))
+    assert all((a == b[:, :2]).all() for a, b in zip(few, many, strict=True))
+    alone, one = (pathways.initial_pathways([9, 5], 4, 3, 0.1, ensemble=e, seed=7) for e in ((), (1,)))
+    assert all((a == b[0]).all() for a, b in zip(alone, one, strict=True))

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from lib import gated
 from lib.data import tasks
-from lib.gated import closed_forms, race, routing
+from lib.gated import race
+from lib.gated.architectures import closed_forms, routing
 
-X, Y = tasks.routing_items()
+X, Y = tasks.routing_items((6.0, 4.0, 3.0))
 
 
 def plain_training(weights, task, mask, step, steps):
-    """The reference: one run, a loop over routes, autograd. Returns the trained weights and the last loss."""
+    """The reference: one network, a loop over routes, autograd. Returns the trained weights and the last loss."""
     domains, outputs, features = task.sizes
     encoders = [w.clone().requires_grad_() for w in weights[0].split(features, -1)]
     middle = weights[1].clone().requires_grad_()
@@ -40,7 +41,7 @@ def plain_training(weights, task, mask, step, steps):
 def test_blocks_are_the_plain_loop_over_routes():
     task = routing.shared_task(X, Y, 5)
     masks = torch.stack([routing.circulant(5, 2), routing.star(5)])
-    start = routing.initial_weights(task, 16, 0.4, runs=2)
+    start = routing.initial_weights(task, 16, 0.4, seeds=2)
     weights = [w.clone() for w in start]
     routing.train(weights, task, masks, step=0.1, steps=60, every=60)
     for run in range(2):
@@ -52,19 +53,19 @@ def test_blocks_are_the_plain_loop_over_routes():
 def test_blocks_are_a_case_of_the_general_engine():
     mask = routing.circulant(3, 2)
     task = routing.shared_task(X, Y, 3)
-    weights = routing.initial_weights(task, 6, 0.5, runs=2)
+    weights = routing.initial_weights(task, 6, 0.5, seeds=2)
     network, data = routing.as_gated_network(X, Y, mask, 6)
     named = routing.gated_weights(weights, task)
     statistics = gated.effective_datasets(network, data)
     assert len(network.paths) == 9
     by_paths = gated.gradient(network, named, statistics)
-    by_blocks = routing.gated_weights(routing.gradient(task, mask, weights[0])(weights), task)
+    by_blocks = routing.gated_weights(routing.gradient(weights, task, mask), task)
     for name in network.edges:
-        assert (by_paths[name] + by_blocks[name]).abs().max() < 1e-12
+        assert (by_paths[name] - by_blocks[name]).abs().max() < 1e-12
     losses = routing.over(routing.route_losses(weights, task), mask)
     assert torch.allclose(gated.loss(network, named, data), losses, rtol=1e-12)
-    assert torch.allclose(routing.balance(weights, task)[:, 0], gated.balance(network, named)["first"], rtol=1e-12)
-    assert torch.allclose(routing.balance(weights, task)[:, 1], gated.balance(network, named)["second"], rtol=1e-12)
+    assert torch.allclose(routing.balance(weights)[:, 0], gated.balance(network, named)["first"], rtol=1e-12)
+    assert torch.allclose(routing.balance(weights)[:, 1], gated.balance(network, named)["second"], rtol=1e-12)
 
 
 def test_path_statistics_of_trained_and_untrained_routes():
@@ -85,6 +86,62 @@ def test_decoupled_routing_follows_the_reduced_equations_step_by_step():
     ends = routing.singular_values(weights, task)[0]
     assert torch.allclose(ends[0], b1[-1], atol=1e-10)
     assert torch.allclose(ends[1], b2[-1], atol=1e-10)
+
+
+def test_decoupled_weights_serve_every_domain():
+    """Three domains, seven outputs: each route starts at start³ U Vᵀ, and no other singular value exists."""
+    task = routing.shared_task(X, Y, 3)
+    weights = routing.decoupled_weights(task, 9, 0.5)
+    assert [tuple(w.shape) for w in weights] == [(1, 9, 12), (1, 9, 9), (1, 21, 9)]
+    u, _, vt = torch.linalg.svd(task.yx[0], full_matrices=False)
+    assert torch.allclose(routing.route_maps(weights, task), (0.5**3 * u @ vt).expand(1, 3, 3, 7, 4), atol=1e-12)
+    assert torch.allclose(routing.singular_values(weights, task), torch.full((1, 3, 4), 0.5).double(), atol=1e-12)
+
+
+def test_similarity_and_cosine_of_codes_worked_out_by_hand():
+    """Two domains, two items, two units: the codes are columns, and one pair of them is orthogonal."""
+    task = routing.Task(torch.ones(2, 1, 2).double(), torch.ones(2, 2).double(), 1.0)
+    encoders = torch.tensor([[[3.0, 0.0, 6.0, 1.0], [0.0, 2.0, 0.0, 0.0]]]).double()  # domain 0: items a, b; domain 1: a, b
+    weights = [encoders, torch.eye(2).double()[None], torch.ones(1, 2, 2).double()]
+    by_hand = torch.tensor([[9.0, 0, 18, 3], [0, 4, 0, 0], [18, 0, 36, 6], [3, 0, 6, 1]]).double()
+    assert torch.allclose(routing.similarity(weights), by_hand)
+    assert torch.allclose(routing.domain_cosine(weights, task), torch.tensor([[1.0, 0.5], [0.5, 1.0]]).double())
+
+
+def test_two_halves_with_momentum_are_one_run_and_scales_and_steps_may_differ_by_seed():
+    task, mask = routing.shared_task(X, Y, 4), routing.circulant(4, 2)
+    scale, step = torch.tensor([0.2, 0.5]), torch.tensor([0.1, 0.05])
+    start = routing.initial_weights(task, 8, scale, seeds=2, seed=3)
+    whole, halves, forgetful = ([w.clone() for w in start] for _ in range(3))
+    routing.train(whole, task, mask, step=step, steps=40, momentum=0.9)
+    velocity = [torch.zeros_like(w) for w in start]
+    for _ in range(2):
+        routing.train(halves, task, mask, step=step, steps=20, momentum=0.9, velocity=velocity)
+        routing.train(forgetful, task, mask, step=step, steps=20, momentum=0.9)
+    assert max((a - b).abs().max() for a, b in zip(whole, halves, strict=True)) < 1e-12
+    assert max((a - b).abs().max() for a, b in zip(whole, forgetful, strict=True)) > 1e-3
+    for k in range(2):  # each network alone
+        alone = routing.initial_weights(task, 8, scale[k].item(), seeds=2, seed=3)
+        routing.train(alone, task, mask, step=step[k].item(), steps=40, momentum=0.9)
+        assert max((a[k] - b[k]).abs().max() for a, b in zip(whole, alone, strict=True)) < 1e-6  # 0.2 in single precision
+    with pytest.raises(ValueError, match="3 numbers were given for 2 seeds"):
+        routing.initial_weights(task, 8, torch.ones(3), seeds=2)
+
+
+def test_the_papers_learning_rate_in_our_convention():
+    """λ on torch's mean squared error, summed over routes, moves the weights as `step_of_rate` does."""
+    task, mask = routing.shared_task(X, Y, 3), routing.circulant(3, 2)
+    weights = routing.initial_weights(task, 6, 0.5, seeds=1)
+    leaves = [w[0].clone().requires_grad_() for w in weights]
+    total = leaves[2] @ leaves[1] @ leaves[0]
+    loss = sum(
+        torch.nn.functional.mse_loss(total[7 * out : 7 * out + 7, 4 * into : 4 * into + 4] @ X, Y)
+        for out, into in mask.nonzero().tolist()
+    )
+    loss.backward()
+    step = routing.step_of_rate(0.02, task, mask)
+    for leaf, ours in zip(leaves, routing.gradient(weights, task, mask), strict=True):
+        assert torch.allclose(0.02 * leaf.grad, step * ours[0], rtol=1e-9, atol=1e-15)
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)

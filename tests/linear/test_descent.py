@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from lib.data import tasks
-from lib.linear import Recording, crossing, descend
+from lib.linear import Recording, WrongAxes, crossing, descend
 
 
 def quadratic(weights):
@@ -31,6 +30,56 @@ def test_momentum_equals_torch_sgd():
         theirs.square().sum().backward()
         optimiser.step()
     assert torch.allclose(ours, theirs, atol=1e-14)
+
+
+def test_weights_may_be_a_dict_of_edges():
+    """The same steps for a list and for a dict, whatever the order in which the gradient names the edges."""
+    start = torch.randn(2, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    listed, edges = [start[0].clone(), start[1].clone()], {("x", "h"): start[0].clone(), ("h", "y"): start[1].clone()}
+    step = torch.tensor(0.05, dtype=torch.float64)
+    descend(listed, lambda w: [2 * w[0], 3 * w[1]], step=step, steps=20, momentum=0.5)
+
+    def slope(w):
+        return {("h", "y"): 3 * w["h", "y"], ("x", "h"): 2 * w["x", "h"]}
+
+    run = descend(edges, slope, step=step, steps=20, momentum=0.5, observe=lambda w: {"size": w["x", "h"].square().sum()})
+    assert torch.equal(edges["x", "h"], listed[0]) and torch.equal(edges["h", "y"], listed[1])
+    assert float(run["size"][-1]) == float(listed[0].square().sum())
+
+
+@pytest.mark.parametrize("kind", ["list", "dict"])
+def test_momentum_goes_on_where_it_stopped(kind):
+    """Twice twenty steps with the velocity handed over are forty; without it they are not."""
+
+    def fresh(value):
+        tensor = torch.full((2,), value, dtype=torch.float64)
+        return [tensor] if kind == "list" else {"w": tensor}
+
+    def slope(w):
+        return [2 * w[0]] if kind == "list" else {"w": 2 * w["w"]}
+
+    whole, halves, torn = fresh(1.0), fresh(1.0), fresh(1.0)
+    velocity = fresh(0.0)
+    descend(whole, slope, step=0.05, steps=40, momentum=0.9)
+    for _ in range(2):
+        descend(halves, slope, step=0.05, steps=20, momentum=0.9, velocity=velocity)
+        descend(torn, slope, step=0.05, steps=20, momentum=0.9)
+    key = 0 if kind == "list" else "w"
+    assert torch.equal(halves[key], whole[key])
+    assert not torch.allclose(torn[key], whole[key], rtol=0.01)
+
+
+def test_structures_that_do_not_fit_are_named():
+    w = {"a": torch.ones(2), "b": torch.ones(3)}
+    for wrong in ({"a": torch.ones(2)}, [torch.ones(2), torch.ones(3)]):
+        with pytest.raises(
+            WrongAxes, match=r"the gradient must have the structure of the weights, a dict with the keys \['a', 'b'\]"
+        ):
+            descend(w, lambda _, wrong=wrong: wrong, step=0.1, steps=1)
+    with pytest.raises(WrongAxes, match=r"velocity must have the structure of the weights, a list of 1 tensors"):
+        descend([torch.ones(2)], quadratic, step=0.1, steps=1, momentum=0.5, velocity=[])
+    with pytest.raises(WrongAxes, match=r"the gradient of weight 0 has shape \(3,\), the weight \(2,\)"):
+        descend([torch.ones(2)], lambda _: [torch.ones(3)], step=0.1, steps=1)
 
 
 def test_each_member_of_an_ensemble_has_its_own_step():
@@ -64,18 +113,3 @@ def test_crossings():
     assert falling[:2].tolist() == [1.5, 0.0] and falling[2].isnan()
     assert crossing(time, values, 2.0, rising=True)[1] == pytest.approx(2.4)
     assert Recording(time, {"loss": values}).time_to(2.0)[0] == 1.5
-
-
-def test_tree():
-    assert tasks.tree(4).tolist() == [
-        [1, 1, 1, 1],
-        [1, 1, 0, 0],
-        [0, 0, 1, 1],
-        [1, 0, 0, 0],
-        [0, 1, 0, 0],
-        [0, 0, 1, 0],
-        [0, 0, 0, 1],
-    ]
-    assert tasks.tree(8, root=False).shape == (14, 8)
-    with pytest.raises(ValueError, match="binary tree"):
-        tasks.tree(6)

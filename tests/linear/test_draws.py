@@ -27,6 +27,8 @@ def test_ensembles_with_different_seeds_share_no_network():
 
 def test_moments_of_the_streams():
     streams = Streams(2, seed=1)
+    unit = streams.uniform(100_000)
+    assert unit.min() >= 0 and unit.max() < 1 and unit.min() < 1e-3 and unit.max() > 1 - 1e-3  # missed with probability e^-100
     uniform = streams.uniform(100_000, low=-2.0, high=4.0)
     assert uniform.min() >= -2 and uniform.max() < 4
     assert torch.allclose(uniform.mean(1), torch.tensor(1.0).double(), atol=5 * 3**0.5 / 100_000**0.5)

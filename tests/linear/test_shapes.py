@@ -26,10 +26,11 @@ def test_what_fits_passes_whatever_its_kind():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: predicted(W, X.mT), r"x has 5 features \(shape \(5, 3\) as \(features, items\)\), w has 3; are rows and columns swapped\?"),
+        (lambda: predicted(W, X.mT), r"x has 5 features \(shape \(5, 3\) as .*\), w has 3; are rows and columns swapped\?"),
+        (lambda: predicted(W, X, torch.zeros(5, 2)), r"y has 5 outputs .*, w has 2; are rows and columns swapped\?"),
         (lambda: predicted(W, X, torch.zeros(2, 6)), r"y has 6 items .*, x has 5$"),
         (lambda: predicted(W, torch.zeros(3)), r"x has shape \(3,\); its last axes must be \(features, items\)"),
-        (lambda: predicted(W, X.double()), r"x is float64 and w is float32; bring them to one precision, for example with x.to\(w.dtype\)"),
+        (lambda: predicted(W, X.double()), r"x is float64 and w is float32; bring them to one precision, .* x.to\(w.dtype\)"),
         (lambda: predicted(W, X.to("meta")), "x is on meta and w on cpu; move one of them"),
         (lambda: predicted(W, "x"), "x must be a tensor or an array, not str"),
         (lambda: predicted(W, X, corners=torch.zeros(5, 3)), r"corners has an axis of 3 .*, there must be 4"),

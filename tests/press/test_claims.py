@@ -132,7 +132,8 @@ def test_recorded_claims_need_a_recorded_run(repository, capsys):
     with pytest.raises(ClaimError, match="no recorded run"):
         check.recorded("one-width")
     (book / "paper/recorded").mkdir()
-    row = {"finished": "2026-01-01T00:00:00", "seconds": 600.0, "device": "cpu", "run": "abc"}
+    row = {"finished": "2026-01-01T00:00:00", "seconds": 600.0, "device": "cpu", "run": "abc", "page": "paper/one"}
+    row |= {"parameters": {"width": 3}, "status": "finished", "fingerprint": "f"}
     for measured, good in ((6.0, True), (7.0, False)):
         results = {"one-width": {"id": "one-width", "measured": measured, "verdict": "reproduced"}}
         repository.write("book/paper/recorded/one-abc.json", json.dumps(row | {"results": results}))

@@ -9,8 +9,8 @@ import pytest
 
 from lib.press import environment
 from lib.press.environment import ROOT
-from lib.press.rendering import book
-from lib.press.workbench import commands
+from lib.press.rendering import generated
+from lib.press.workbench import browser, commands
 
 
 def test_every_requirement_is_an_exact_pin_and_is_met():
@@ -82,10 +82,10 @@ def test_an_old_python_is_one_sentence(repository):
 
 def test_a_missing_browser_is_found_out(monkeypatch):
     monkeypatch.setenv("CHROMIUM", "/nowhere/chromium")
-    assert environment.ensure_browser() is None
+    assert browser.ensure() is None
     monkeypatch.delenv("CHROMIUM")
     monkeypatch.setenv("PATH", "")
-    assert environment.browser() is None
+    assert browser.find() is None
 
 
 def test_the_command_line_explains_itself(executed):
@@ -109,7 +109,7 @@ def test_the_suite_ends_with_one_line_that_counts(executed):
 def test_readme_has_the_two_commands_on_top_and_the_current_score():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert text.index("make book") < text.index("make test") < text.index("## Read")
-    assert commands.SCORE.search(text)[0] == f"<!-- score -->{book.score_sentence(ROOT / 'book')}<!-- /score -->"
+    assert commands.SCORE.search(text)[0] == f"<!-- score -->{generated.score_sentence(ROOT / 'book')}<!-- /score -->"
 
 
 def test_ci_calls_exactly_the_readmes_command():

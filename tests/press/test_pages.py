@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lib.press import claims, pages
+from lib.press.workbench import execution
 
 PAGES = pages.every()
 
@@ -34,7 +35,7 @@ def test_page_has_a_verdict_that_nbval_compares(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_notebook_is_small_and_quiet(page):
     assert page.notebook.stat().st_size < 900_000
-    assert pages.noisy(pages.stored(page)) is None
+    assert execution.noisy(pages.stored(page)) is None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -84,7 +85,7 @@ def test_nothing_is_stale_after_execution(executed):
         ("lib/gamma.py", "2.0", "2.5", ["paper/two"]),  # imported by an imported module
         ("lib/linear/theory.py", "Modes", "Modes_", []),  # used by neither page
         ("data/two.txt", "2", "2.0", ["paper/one"]),
-        ("lib/press/claims.py", "import yaml", "import yaml\nFOUR = 4", ["paper/one", "paper/two"]),
+        ("lib/press/claims.py", "import difflib", "import difflib\nFOUR = 4", ["paper/one", "paper/two"]),
         ("book/paper/one.md", "* width)", "* width )", ["paper/one"]),
         ("book/paper/one.md", "Some prose.", "Other prose.", []),
         (

@@ -49,6 +49,7 @@ def test_a_run_does_not_pass_off_recorded_numbers_as_its_own(executed):
         name: {"id": name, "measured": value, "verdict": "reproduced"} for name, value in (("two-width", 6.0), ("two-parts", 3.0))
     }
     row = {"finished": "2026-01-01T00:00:00", "seconds": 600.0, "device": "cpu", "run": "abc", "results": results}
+    row |= {"page": "paper/two", "parameters": {"width": 3}, "status": "finished", "fingerprint": "f"}
     executed.write("book/paper/recorded/two-abc.json", json.dumps(row))
     page = pages.find("paper/two", executed.root)
     assert (

@@ -7,12 +7,13 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from lib.press import pages
-from lib.press.workbench import runs, sweeps
+from lib.press.workbench import execution, runs, sweeps
 from lib.press.workbench.runs import RunError
 
 
@@ -199,6 +200,8 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(executed):
     assert sweep.returncode == 130 and "give the same command again" in said, said
     assert "Traceback" not in said
     assert all(row["status"] == "finished" for row in rows(executed))
+    assert not list(executed.root.glob("**/*.tmp")) and not list(executed.root.glob("**/*dask*"))  # nothing is left behind
+    assert {path.stem for path in executed.root.glob("_runs/**/*.ipynb")} <= {row["run"] for row in rows(executed)}
 
 
 def test_two_sweeps_at_once_do_not_disturb_each_other(executed):
@@ -206,6 +209,7 @@ def test_two_sweeps_at_once_do_not_disturb_each_other(executed):
     for sweep in (first, second):
         said, _ = sweep.communicate(timeout=200)
         assert sweep.returncode == 0, said
+        assert "8787" not in said and "Warning" not in said  # no port is fought over
     kept = rows(executed)
     assert sorted(row["parameters"]["width"] for row in kept) == [1, 2, 3, 4, 5]
     assert all(row["status"] == "finished" for row in kept)
@@ -337,7 +341,7 @@ def test_a_point_costs_little_more_than_papermill(executed, page):
         assert row["status"] == "finished"
         start = time.perf_counter()
         plain = ("book/paper/two.ipynb", f"out{k}.ipynb", "-p", "width", str(k + 1), "--cwd", "book/paper")
-        done = executed.run(*plain, module="papermill", **pages.kernel_environment(executed.root))
+        done = executed.run(*plain, module="papermill", **execution.kernel_environment(executed.root))
         papermills.append(time.perf_counter() - start)
         assert done.returncode == 0, done.stderr
     extra = min(ours) - min(papermills)
@@ -378,7 +382,7 @@ def test_a_failed_run_is_not_recorded(executed, page):
 
 def test_a_page_shows_its_recorded_runs(executed, page):
     """What differs from the page comes first, everything is folded away below, and runs of older code are marked."""
-    from lib.press.rendering import book
+    from lib.press.rendering import boxes
 
     class Shown:
         book = executed.root / "book"
@@ -387,24 +391,45 @@ def test_a_page_shows_its_recorded_runs(executed, page):
     for width in (3, 4):
         row = runs.run(page, {"width": width, "name": "y"}, progress=False)
         runs.record(row["run"], executed.root)
-    same, other = (book.Recorded.one(Shown, row) for row in sorted(runs.recorded(page), key=lambda r: r["parameters"]["width"]))
+    same, other = (boxes.Recorded.one(Shown, row) for row in sorted(runs.recorded(page), key=lambda r: r["parameters"]["width"]))
     assert "2 of 2 checks have the verdict that they have on this page." in same and "`name=y`" in same
     assert "1 of 2 checks" in other and "`width=4`" in other and "older version" not in other
     before, _, folded = other.partition("{dropdown}")
     assert "Six is twice three" in before and "Two numbers" not in before and "Two numbers" in folded
     assert "z: 2<br>a: 3" in folded  # parts on lines of their own, in the run's order
     executed.edit("lib/gamma.py", "2.0", "2.5")
-    assert all("older version" in book.Recorded.one(Shown, row) for row in runs.recorded(page))
+    assert all("older version" in boxes.Recorded.one(Shown, row) for row in runs.recorded(page))
 
 
 def test_recorded_claims_have_the_verdict_of_their_run(repository):
     from lib.press import claims
-    from lib.press.rendering import book
+    from lib.press.rendering import generated
 
     declared = "verdict: recorded\n  finding: not reproduced\n  note: because"
     repository.edit("book/paper/claims.yml", "verdict: reproduced", declared)
     claim = claims.load("paper", repository.root / "book")["one-width"]
-    assert book.verdict_of(claim, {}) == "not reproduced"  # declared, as long as the page is not executed
-    assert book.verdict_of(claim, {"one-width": {"measured": 6.0, "verdict": "recorded"}}) == "reproduced"
-    assert book.badge("reproduced", claim).startswith("[✓ reproduced (recorded)]")
-    assert book.score(["paper"], repository.root / "book")["not reproduced"] == 4
+    assert generated.verdict_of(claim, {}) == "not reproduced"  # declared, as long as the page is not executed
+    assert generated.verdict_of(claim, {"one-width": {"measured": 6.0, "verdict": "recorded"}}) == "reproduced"
+    assert generated.badge("reproduced", claim).startswith("[✓ reproduced (recorded)]")
+    assert generated.score(["paper"], repository.root / "book")["not reproduced"] == 4
+
+
+def test_a_cluster_without_workers_gets_new_ones():
+    over = threading.Event()
+
+    class Local:
+        scaled, looks = [], 0
+
+        @property
+        def scheduler_info(self):
+            self.looks += 1
+            if self.looks == 20:
+                over.set()
+            return {"workers": {"one": 1} if self.looks < 5 or self.scaled else {}}
+
+        def scale(self, workers):
+            self.scaled.append(workers)
+
+    local = Local()
+    sweeps.revive(local, 3, over, pause=0.001)
+    assert local.scaled == [0, 3] and local.looks == 20

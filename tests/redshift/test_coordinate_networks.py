@@ -1,8 +1,12 @@
 """Coordinate networks: what is painted is what was trained, and the stages of fine-tuning are what they say."""
 
+import math
+
+import pytest
 import torch
 
 from lib import complexity
+from lib.linear import WrongAxes
 from lib.redshift import coordinate_networks, random_networks, trained_networks
 
 
@@ -13,15 +17,17 @@ def picture(m=16):
 
 def test_magnitudes_scale_the_same_draw():
     layers = coordinate_networks.coordinate_networks([1.0, 4.0], width=8, seeds=3)
-    assert layers[0]["weight"].shape == (6, 2, 8) and layers[3]["weight"].shape == (6, 8, 1)
+    assert layers[0]["weight"].shape == (6, 8, 2) and layers[3]["weight"].shape == (6, 1, 8)
     for layer in layers:
         assert torch.equal(layer["weight"][3:], 4 * layer["weight"][:3])
         assert (layer["bias"] == 0).all()
+    drawn = random_networks.draw(3, (2, 8, 8, 8, 1), random_networks.Prior(bias=0.0), dtype=torch.float32)
+    assert all(torch.equal(a["weight"][:3], b["weight"]) for a, b in zip(layers, drawn, strict=True))
 
 
 def test_paint_trains_on_the_given_pixels():
     target, pixels = picture().float(), torch.arange(0, 256, 3)
-    made = coordinate_networks.paint(target, pixels, "tanh", [1.0, 2.0], steps=150, rate=0.02, width=16, seeds=2, every=50)
+    made = coordinate_networks.paint("tanh", [1.0, 2.0], target, pixels, steps=150, rate=0.02, width=16, seeds=2, every=50)
     assert made.before.shape == made.trained.shape == made.shuffled.shape == (2, 2, 16, 16)
     assert made.run.time.tolist() == [0, 50, 100, 150] and made.run["cosine"].shape == (4, 4)
     seen = (made.trained.flatten(2)[..., pixels] - target.flatten()[pixels]).square().mean(-1)
@@ -29,14 +35,36 @@ def test_paint_trains_on_the_given_pixels():
     assert (made.run["loss"][-1] < 0.1 * made.run["loss"][0]).all()
     assert torch.allclose(complexity.cosine(made.trained).flatten(), made.run["cosine"][-1], atol=1e-4)
     assert torch.equal(trained_networks.render(made.layers, "tanh", 16).reshape(2, 2, 16, 16), made.trained)
-    again = coordinate_networks.paint(target, pixels, "tanh", [1.0, 2.0], steps=150, rate=0.02, width=16, seeds=2)
+    again = coordinate_networks.paint("tanh", [1.0, 2.0], target, pixels, steps=150, rate=0.02, width=16, seeds=2)
     assert torch.equal(again.trained, made.trained)  # looking on changes nothing, and a rerun is the same run
+    alone = coordinate_networks.paint("tanh", [2.0], target, pixels, steps=20, rate=0.02, width=16)
+    pair = coordinate_networks.paint("tanh", [1.0, 2.0], target, pixels, steps=20, rate=0.02, width=16, seeds=2)
+    for state in ("before", "trained", "shuffled"):  # the first of two networks, whatever else is painted
+        assert torch.allclose(getattr(pair, state)[1, 0], getattr(alone, state)[0, 0], atol=1e-4)
+
+
+def test_paint_with_other_depths_biases_and_seeds():
+    target, pixels = picture().float(), torch.arange(0, 256, 3)
+    options = {"steps": 1, "rate": 0.02, "width": 8}
+    made = coordinate_networks.paint(torch.sin, [1.0], target, pixels, depth=2, bias=0.5, seed=3, **options)
+    start = coordinate_networks.coordinate_networks([1.0], depth=2, width=8, bias=0.5, seed=3)
+    assert len(made.layers) == 3 and float(start[0]["bias"].abs().max()) > 0
+    assert torch.equal(made.before[0], trained_networks.render(start, "sine", 16))
+    other = coordinate_networks.paint("sine", [1.0], target, pixels, depth=2, bias=0.5, seed=4, **options)
+    assert not torch.allclose(other.before, made.before, atol=0.01)
+    with pytest.raises(WrongAxes, match="picture has 16 m"):
+        coordinate_networks.paint("sine", [1.0], target[:9], pixels, **options)
 
 
 def test_stripes_have_their_frequency():
     waves = coordinate_networks.stripes(4, torch.tensor([0.0, 0.7]), 64)
     assert waves.shape == (2, 64, 64)
     assert (complexity.energy_above(waves, 3) > 0.8).all() and (complexity.energy_above(waves, 6) < 0.1).all()
+    along = coordinate_networks.stripes(5, torch.tensor([0.0]), 65)[0, :, 0]  # five periods: 0 at both edges, 9 times between
+    assert float(along[[0, 32, 64]].abs().max()) < 1e-5
+    assert int((along[1:-1].sign().diff() != 0).sum()) >= 9
+    whole = coordinate_networks.stripes(5, torch.tensor([math.pi / 2]), 65)[0]
+    assert torch.allclose(whole, torch.sin(5 * math.pi * torch.linspace(-1, 1, 65)).expand(65, 65), atol=1e-5)
 
 
 def test_fine_tuning_starts_from_what_was_learned():

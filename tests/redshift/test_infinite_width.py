@@ -28,12 +28,13 @@ def test_kernel_step_is_the_gaussian_expectation(activation):
 def test_the_kernel_is_the_covariance_of_wide_networks():
     prior = Prior(2.0, shape="gaussian", first_fan=64)
     x = random_networks.grid(3)
-    layers = random_networks.draw(3000, (2, 128, 128, 1), prior, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
-    out = random_networks.forward(layers, x.float(), "sine")[..., 0].double()
-    out = (out - layers[-1]["bias"][..., 0]) / (prior.weight_std(128, 1) * math.sqrt(128))  # the readout's own scale and bias
-    sampled = out.T @ out / len(out)
+    h = x.float()
+    for layer in random_networks.draw(1000, (2, 128, 128, 1), prior, dtype=torch.float32)[:-1]:
+        h = random_networks.hidden_layer(layer, h, "sine")  # (seeds, points, width)
+    h = h.transpose(1, 2).reshape(-1, len(x)).double()
+    sampled = h.T @ h / len(h)  # over all units: the readout adds nothing but noise
     predicted = infinite_width.kernel("sine", x, x, 2, 64, prior)
-    assert (sampled - predicted).abs().max() < 0.05 * predicted.diagonal().max()  # 3000 networks, width 128
+    assert (sampled - predicted).abs().max() < 0.01 * predicted.diagonal().max()  # 1000 networks, width 128
 
 
 @pytest.mark.parametrize(
@@ -49,15 +50,48 @@ def test_the_kernel_is_the_covariance_of_wide_networks():
 )
 def test_predicted_complexity_is_that_of_sampled_networks(activation, magnitude, layer_norm):
     prior = Prior(magnitude, shape="gaussian", first_fan=64)
-    predicted = infinite_width.fourier(activation, 3, 64, prior, 32, layer_norm)
+    predicted = infinite_width.fourier(activation, 3, 64, prior, m=32, layer_norm=layer_norm)
     variant = "layer norm" if layer_norm else "plain"
-    sampled = complexity.fourier(random_networks.images(activation, 60, 3, 128, prior, variant, 32))
+    sampled = complexity.fourier(random_networks.images(activation, 60, 3, 128, prior, variant=variant, m=32))
     error = float(sampled.std()) / math.sqrt(len(sampled))
     # 1.5 %: finite width, and the mean of a ratio replaced by the ratio of means
     assert abs(float(sampled.mean()) - predicted) < 4 * error + 0.015 * predicted
 
 
-def test_lag_sums_equal_the_full_transform():
+@pytest.mark.parametrize(
+    ("activation", "magnitude", "layer_norm"),
+    [("relu", 1.0, False), ("erf", 8.0, False), ("gaussian", 4.0, False), ("sine", 4.0, False), ("sine", 6.0, True)],
+)
+def test_predicted_cosine_complexity_is_that_of_sampled_networks(activation, magnitude, layer_norm):
+    prior = Prior(magnitude, shape="gaussian", first_fan=64)
+    predicted = infinite_width.cosine(activation, 3, 64, prior, m=32, layer_norm=layer_norm)
+    variant = "layer norm" if layer_norm else "plain"
+    y = random_networks.images(activation, 100, 3, 256, prior, variant=variant, m=32)
+    each = complexity.cosine(y)
+    error = float(each.std()) / math.sqrt(len(each))
+    means = complexity.cosine_of_magnitudes(complexity.cosine_transform(y).abs().mean(0))
+    assert abs(float(means) - predicted) < 4 * error + 0.01 * predicted  # 1 %: finite width
+    # A function with few strong waves may be much simpler or more complex than the mean: up to a twentieth more.
+    assert abs(float(each.mean()) - predicted) < 4 * error + 0.05 * predicted
+
+
+def test_cosine_variances_are_those_of_the_full_transform():
+    """diag(C K C') from the whole matrix, in the mean magnitude of a real Gaussian."""
+    m, prior = 8, Prior(5.0)
+    points = random_networks.grid(m)
+    k = infinite_width.kernel("sine", points, points, 2, 64, prior).numpy()
+    n = np.arange(m)
+    c = np.cos(np.pi * np.outer(n, n + 0.5) / m) * np.where(n == 0, np.sqrt(1 / m), np.sqrt(2 / m))[:, None]
+    transform = np.kron(c, c)
+    magnitude = np.sqrt(2 / np.pi * np.diag(transform @ k @ transform.T)).reshape(m, m)
+    frequency = np.hypot(n[:, None], n) / 2
+    magnitude[0, 0] = 0
+    expected = (magnitude * frequency).sum() / magnitude.sum()
+    assert infinite_width.cosine("sine", 2, 64, prior, m=m, rows=10) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("region", complexity.REGIONS)
+def test_lag_sums_equal_the_full_transform(region):
     """S = diag(F K F*) and the mean magnitude, computed from the whole matrix."""
     m, prior = 8, Prior(5.0)
     points = random_networks.grid(m)
@@ -68,8 +102,8 @@ def test_lag_sums_equal_the_full_transform():
     s = np.real(np.diag(transform @ k @ transform.conj().T)).reshape(m, m).copy()
     t = np.abs(np.diag(transform @ k @ transform.T)).reshape(m, m)
     magnitude = infinite_width._mean_magnitude(torch.from_numpy(s), torch.from_numpy(np.minimum(t, s)))
-    expected = float(infinite_width._mean_frequency(magnitude, m))
-    assert infinite_width.fourier("gaussian", 2, 64, prior, m, rows=10) == pytest.approx(expected, rel=1e-9)
+    expected = float(complexity.fourier_of_magnitudes(magnitude[:, : m // 2 + 1], m, region))
+    assert infinite_width.fourier("gaussian", 2, 64, prior, m=m, region=region, rows=10) == pytest.approx(expected, rel=1e-9)
 
 
 def test_mean_magnitude_of_an_elliptic_gaussian():

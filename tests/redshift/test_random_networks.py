@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 
 from lib import complexity
+from lib.linear import Streams, WrongAxes
 from lib.redshift import random_networks
 from lib.redshift.random_networks import Prior
 
@@ -17,26 +18,25 @@ def plain_network(layers, network, x, activation, variant):
     phi = random_networks.ACTIVATIONS[activation]
     for layer in layers[:-1]:
         w, b = layer["weight"][network], layer["bias"][network, 0]
-        z = x @ w + b
+        z = x @ w.T + b
         if variant == "layer norm":
             z = (z - z.mean(1, keepdim=True)) / (z.var(1, unbiased=False, keepdim=True)).sqrt()
         out = phi(z)
         if variant == "residual":
             out = z + out
         if variant == "gated":
-            out = out / (1 + torch.exp(-(x @ layer["gate weight"][network] + layer["gate bias"][network, 0])))
+            out = out / (1 + torch.exp(-(x @ layer["gate weight"][network].T + layer["gate bias"][network, 0])))
         x = out
-    return x @ layers[-1]["weight"][network] + layers[-1]["bias"][network, 0]
+    return x @ layers[-1]["weight"][network].T + layers[-1]["bias"][network, 0]
 
 
 @pytest.mark.parametrize("variant", random_networks.VARIANTS)
 @pytest.mark.parametrize("activation", random_networks.ACTIVATIONS)
 def test_an_ensemble_is_its_networks(activation, variant):
-    generator = torch.Generator().manual_seed(1)
-    layers = random_networks.draw(3, (2, 10, 10, 1), Prior(2.0), "hidden" if variant == "gated" else "none", generator)
+    layers = random_networks.draw(3, (2, 10, 7, 1), Prior(2.0), gates="hidden" if variant == "gated" else "none", seed=1)
     x = random_networks.grid(6)
-    together = random_networks.forward(layers, x, activation, variant)
-    expanded = random_networks.forward(layers, x.expand(3, -1, -1), activation, variant)
+    together = random_networks.forward(layers, x, activation, variant=variant)
+    expanded = random_networks.forward(layers, x.expand(3, -1, -1), activation, variant=variant)
     for network in range(3):
         alone = plain_network(layers, network, x, activation, variant)
         assert torch.allclose(together[network], alone, atol=1e-12)
@@ -63,9 +63,9 @@ def test_all_depths_of_one_pass_are_networks_of_that_depth(variant):
 
 
 def test_images_are_the_forward_pass():
-    generator = torch.Generator().manual_seed(5)
-    layers = random_networks.draw(2, (2, 8, 8), Prior(3.0), generator=generator)
-    readout = random_networks.draw(2, (8, 1), Prior(3.0), generator=generator)
+    streams = Streams(2, 5)
+    layers = random_networks.draw(2, (2, 8, 8), Prior(3.0), seed=streams)
+    readout = random_networks.draw(2, (8, 1), Prior(3.0), seed=streams)
     expected = random_networks.forward(layers + readout, random_networks.grid(12), "sine").reshape(2, 12, 12)
     made = random_networks.images("sine", 2, 2, 8, Prior(3.0), m=12, seed=5, dtype=torch.float64)
     assert torch.allclose(made, expected, atol=1e-12)
@@ -82,10 +82,12 @@ def test_nearly_constant_networks_are_evaluated_in_double_precision():
 
 @pytest.mark.parametrize("shape", random_networks.PRIORS)
 def test_priors_have_the_same_variance(shape):
-    generator = torch.Generator().manual_seed(0)
-    layer = random_networks.draw(400, (30, 20, 1), Prior(1.5, 0.7, shape), generator=generator)[0]
-    assert float(layer["weight"].std()) == pytest.approx(1.5 * math.sqrt(2 / 50), rel=0.01)  # 240,000 samples
-    assert float(layer["bias"].std()) == pytest.approx(0.7 / math.sqrt(3), rel=0.05)  # 8,000 samples, long tails
+    """Mean 0 and variance 1 but for four standard errors over 1.2 million weights and 40,000 biases."""
+    layer = random_networks.draw(2000, (30, 20, 1), Prior(1.5, 0.7, shape))[0]
+    for values, std in ((layer["weight"], 1.5 * math.sqrt(2 / 50)), (layer["bias"], 0.7 / math.sqrt(3))):
+        unit = values.flatten() / std
+        assert abs(float(unit.mean())) < 4 / math.sqrt(len(unit))
+        assert abs(float(unit.square().mean()) - 1) < 4 * math.sqrt(5 / len(unit))  # 5: the variance of a Laplace's square
     if shape == "uniform":
         assert float(layer["weight"].abs().max()) == pytest.approx(1.5 * math.sqrt(6 / 50), rel=1e-3)
     if shape == "ball":
@@ -112,7 +114,7 @@ def test_without_biases_the_magnitude_is_irrelevant(activation, variant):
 
 
 def test_a_traversal_walks_from_corner_to_corner():
-    walk = random_networks.traversal(5, 8, torch.Generator().manual_seed(0), torch.float64).reshape(8, 8, 5)
+    walk = random_networks.traversal(5, 8, dtype=torch.float64).reshape(8, 8, 5)
     assert walk.shape == (8, 8, 5) and (walk[:, 0].abs() == 1).all()
     steps = walk.diff(dim=1)
     assert torch.allclose(steps, steps[:, :1].expand_as(steps))  # straight, at constant speed
@@ -123,9 +125,8 @@ def test_the_unbiased_model_is_a_sum_of_sines():
     m = 8
     frequencies = random_networks.unbiased_frequencies(m)
     assert len(frequencies) == (m * m - 4) // 2 + 3  # pairs k, -k, and the three waves that are their own partner
-    generator = torch.Generator().manual_seed(3)
-    amplitude = 2 * (2 * torch.rand(2, len(frequencies), generator=generator, dtype=torch.float64) - 1)
-    phase = 2 * math.pi * torch.rand(2, len(frequencies), generator=generator, dtype=torch.float64)
+    k, amplitude, phase = random_networks.unbiased_parameters(2, m, 2.0, seed=3)
+    assert torch.equal(k, frequencies)
     points = torch.cartesian_prod(torch.arange(m), torch.arange(m)).double()
     angle = 2 * math.pi / m * points @ frequencies.double().T
     expected = (amplitude[:, None] * torch.sin(angle + phase[:, None])).sum(-1).reshape(2, m, m)
@@ -137,6 +138,65 @@ def test_the_unbiased_model_has_a_flat_spectrum():
     assert float(measured.mean()) == pytest.approx(complexity.fourier_flat(64), abs=0.1)
 
 
-def test_unknown_priors_are_refused():
-    with pytest.raises(ValueError, match="one of"):
-        random_networks.draw(1, (2, 3), Prior(shape="cauchy"))
+def test_the_unbiased_models_amplitudes_and_phases_are_uniform():
+    _, amplitude, phase = random_networks.unbiased_parameters(4, 64, 3.0)
+    for values, low, high in ((amplitude, -3, 3), (phase, 0, 2 * math.pi)):
+        p = stats.kstest(values.flatten(), stats.uniform(low, high - low).cdf).pvalue
+        assert p > 1e-3 and low <= float(values.min()) and float(values.max()) < high
+
+
+@pytest.mark.parametrize("variant", ["plain", "gated"])
+@pytest.mark.parametrize("depths", [False, True])
+def test_a_network_depends_on_its_seed_alone(variant, depths):
+    """Not on how many are drawn, nor on the chunks in which they are evaluated, nor on the grid."""
+    options = {"depth": 3, "width": 64, "prior": Prior(3.0), "variant": variant, "depths": depths, "seed": 4}
+    eight = random_networks.images("sine", 8, m=65, **options)  # one network at a time
+    few = random_networks.images("sine", 5, m=65, **options)
+    coarse = random_networks.images("sine", 8, m=33, **options)  # chunks of seven; every second point of the fine grid
+    assert torch.allclose(few, eight[..., :5, :, :], atol=1e-5)
+    assert torch.allclose(coarse, eight[..., ::2, ::2], atol=1e-4)
+    assert not torch.allclose(eight[..., 0, :, :], eight[..., 1, :, :], atol=0.1)
+    assert not torch.allclose(eight, random_networks.images("sine", 8, m=65, **(options | {"seed": 5})), atol=0.1)
+
+
+def test_the_first_of_many_are_the_same():
+    four, eight = random_networks.draw(4, (2, 5, 1), seed=2), random_networks.draw(8, (2, 5, 1), seed=2)
+    single = random_networks.draw(4, (2, 5, 1), seed=2, dtype=torch.float32)
+    for a, b, c in zip(four, eight, single, strict=True):
+        for name in a:
+            assert torch.equal(a[name], b[name][:4]) and torch.equal(a[name].float(), c[name])
+    assert torch.equal(random_networks.unbiased_images(2, 16), random_networks.unbiased_images(5, 16)[:2])
+    corners = [random_networks.traversal(3, m).reshape(m, m, 3)[:4, 0] for m in (4, 6)]
+    assert torch.equal(*corners)  # more walks, the same first corners
+
+
+def test_activations_may_be_callables():
+    layers, x = random_networks.draw(2, (2, 5, 1)), random_networks.grid(4)
+    assert torch.equal(random_networks.forward(layers, x, torch.tanh), random_networks.forward(layers, x, "tanh"))
+    made = random_networks.images(lambda z: torch.tanh(z) + 1, 2, 1, 8, m=8)
+    assert not torch.allclose(made, random_networks.images("tanh", 2, 1, 8, m=8))
+
+
+def test_unknown_words_and_wrong_shapes_are_refused():
+    layers = random_networks.draw(1, (2, 3, 1))
+    with pytest.raises(ValueError, match="one of uniform, gaussian, ball, long-tailed"):
+        Prior(shape="cauchy")
+    with pytest.raises(ValueError, match="activation is one of relu"):
+        random_networks.forward(layers, random_networks.grid(3), "cube")
+    with pytest.raises(ValueError, match="variant is one of plain"):
+        random_networks.forward(layers, random_networks.grid(3), "relu", variant="dense")
+    with pytest.raises(ValueError, match="gates is one of"):
+        random_networks.draw(1, (2, 3), gates="some")
+    with pytest.raises(WrongAxes, match=r"networks have 2 inputs; points are rows"):
+        random_networks.forward(layers, random_networks.grid(3).T, "relu")
+    with pytest.raises(WrongAxes, match=r"x is torch.float32"):
+        random_networks.forward(layers, random_networks.grid(3).float(), "relu")
+
+
+def test_a_matrix_of_the_ball_is_uniform_in_its_volume():
+    """The share (r/R)^6 of the volume of a ball in six dimensions that lies inside is a uniform number; R² is 8."""
+    weight = random_networks.draw(20, (3, 2), Prior(shape="ball"), seed=4)[0]["weight"]  # (20, 2, 3), std sqrt(2/5)
+    inside = (weight.square().sum((1, 2)) / (2 / 5) / 8) ** 3
+    streams = Streams(20, 4)
+    streams.normal(2, 3)
+    assert torch.allclose(inside, streams.uniform(1, 1).flatten(), rtol=1e-9)

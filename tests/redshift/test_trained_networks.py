@@ -7,12 +7,13 @@ import torch
 
 from lib import complexity
 from lib.data import tasks
+from lib.linear import Streams, WrongAxes
 from lib.redshift import random_networks, trained_networks
 from lib.redshift.random_networks import Prior
 
 
-def ensemble(networks=3, sizes=(2, 12, 12, 1), dtype=torch.float64, seed=0):
-    return random_networks.draw(networks, sizes, Prior(2.0, 0.3), generator=torch.Generator().manual_seed(seed), dtype=dtype)
+def ensemble(seeds=3, sizes=(2, 12, 12, 1), dtype=torch.float64, seed=0):
+    return random_networks.draw(seeds, sizes, Prior(2.0, 0.3), seed=seed, dtype=dtype)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -39,7 +40,7 @@ def test_fit_is_adam_on_the_mean_loss():
     parameters = [t.requires_grad_() for layer in twin for t in layer.values()]
     moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
     for step in (1, 2):
-        out = torch.sin(x @ twin[0]["weight"][0] + twin[0]["bias"][0]) @ twin[1]["weight"][0] + twin[1]["bias"][0]
+        out = torch.sin(x @ twin[0]["weight"][0].T + twin[0]["bias"][0]) @ twin[1]["weight"][0].T + twin[1]["bias"][0]
         gradients = torch.autograd.grad((out[:, 0] - y).square().mean(), parameters)
         with torch.no_grad():
             for p, g, (first, second) in zip(parameters, gradients, moments, strict=True):
@@ -72,6 +73,16 @@ def test_shuffling_keeps_each_layers_values_and_loses_the_function():
     assert not torch.allclose(trained_networks.render(layers, "tanh", 8), trained_networks.render(mixed, "tanh", 8), atol=0.01)
 
 
+def test_a_shuffle_depends_on_the_seed_alone():
+    three, two = (trained_networks.shuffled(ensemble(n), seed=1) for n in (3, 2))
+    twice = trained_networks.shuffled(trained_networks.repeated(ensemble(3), 2), seed=1, seeds=3)
+    for a, b, c in zip(three, two, twice, strict=True):
+        assert torch.equal(a["weight"][:2], b["weight"])
+        assert torch.equal(c["weight"], torch.cat([a["weight"], a["weight"]]))
+    with pytest.raises(ValueError, match="6 networks are not a multiple of 4 seeds"):
+        trained_networks.shuffled(trained_networks.repeated(ensemble(3), 2), seeds=4)
+
+
 def test_copies_are_independent():
     layers = ensemble(2)
     thrice, copy = trained_networks.repeated(layers, 3), trained_networks.copied(layers)
@@ -99,49 +110,54 @@ def test_the_unbiased_model_fits_its_pixels_with_white_noise():
     assert (complexity.fourier(after) > 0.9 * complexity.fourier_flat(16)).all()
 
 
+def test_the_unbiased_model_is_trained_as_a_sum_of_sines():
+    """Before training it is the random one, and after it is still a sum of sines: a step of Adam by autograd on the plain sum."""
+    m, pixels = 8, torch.arange(0, 64, 3)
+    target = torch.linspace(0, 1, len(pixels))
+    before, after, _ = trained_networks.fit_unbiased(pixels, target, m, seeds=2, magnitude=0.5, steps=1, rate=0.02, seed=3)
+    assert torch.allclose(before.double(), random_networks.unbiased_images(2, m, 0.5, seed=3), atol=1e-4)
+    k, amplitude, phase = random_networks.unbiased_parameters(2, m, 0.5, seed=3)
+    points = torch.cartesian_prod(torch.arange(m), torch.arange(m)).double()
+    angle = 2 * math.pi / m * points @ k.double().T  # (pixels of the image, waves)
+
+    def plain(amplitude, phase):
+        return (amplitude[:, None] * torch.sin(angle + phase[:, None])).sum(-1)  # (seeds, pixels of the image)
+
+    parameters = [amplitude.requires_grad_(), phase.requires_grad_()]
+    optimiser = torch.optim.Adam(parameters, lr=0.02)
+    (plain(*parameters)[:, pixels] - target).square().mean(1).sum().backward()
+    optimiser.step()
+    assert torch.allclose(after.double().flatten(1), plain(*parameters).detach(), atol=1e-3)
+
+
+def test_targets_of_the_wrong_shape_are_refused():
+    with pytest.raises(WrongAxes, match=r"target has shape \(9, 1\) and the networks answer \(3, 9\)"):
+        trained_networks.fit_network(ensemble(), random_networks.grid(3), torch.zeros(9, 1), "relu", rate=0.1, steps=1)
+    with pytest.raises(ValueError, match="loss is one of squared, logistic"):
+        trained_networks.fit_network(ensemble(), random_networks.grid(3), torch.zeros(9), "relu", rate=0.1, steps=1, loss="mean")
+
+
 def test_modulo_sums_are_learned_by_every_member_as_if_alone():
-    options = {"width": 12, "steps": 40, "rate": 0.01}
-    test, train, times = trained_networks.learn_modulo_sums("tanh", (10, 4), [1.0, 3.0], 0.75, seeds=2, every=20, **options)
+    options = {"numbers": 16, "width": 12, "steps": 40, "rate": 0.01, "every": 20}
+    test, train, times = trained_networks.learn_modulo_sums("tanh", [1.0, 3.0], (10, 4), 0.75, seeds=2, **options)
     assert test.shape == train.shape == (3, 2, 2, 2) and times.tolist() == [0, 20, 40]
-    alone, _, _ = trained_networks.learn_modulo_sums("tanh", (4,), [3.0], 0.75, seeds=2, every=20, **options)
-    assert torch.allclose(test[:, 1, 1], alone[:, 0, 0], atol=0.04)  # float32: a point or two on the boundary
+    alone, _, _ = trained_networks.learn_modulo_sums("tanh", [3.0], (4,), 0.75, seeds=1, **options)
+    assert torch.allclose(test[:, 1, 1, :1], alone[:, 0, 0], atol=0.04)  # float32: a point or two on the boundary
     assert (train[-1, 0] > train[0, 0]).all()
 
 
-def test_modulo_sums():
-    x, y = tasks.modulo_sums(7)
-    assert x.shape == (2, 256) and float(x.min()) == -1 and float(x.max()) == 1
-    integers = ((x + 1) * 7.5).round().long()
-    assert all(int(y[0, i]) == int((int(integers[:, i].sum()) % 7) < 3.5) for i in range(256))
-    assert tasks.modulo_sums(4, numbers=5, dims=3)[0].shape == (3, 125)
-
-
-def test_waves_and_their_extrema():
-    image, mask = tasks.waves()
-    assert int(mask.sum()) == 36  # 6 x 12 turning points, half of them saddles
-    values = image[mask]
-    assert ((values > 0.98) | (values < 0.02)).all()
-    assert float(image.min()) >= 0 and float(image.max()) <= 1
-
-
-def test_coloured_digits():
-    generator = torch.Generator().manual_seed(0)
-    images, labels = torch.rand(1000, 28, 28, generator=generator), torch.randint(10, (1000,), generator=generator)
-    x, y = tasks.coloured_digits(images, labels, noise=0.03, seed=1)
-    assert x.shape == (28 * 29, 1000) and y.shape == (1, 1000)
-    colour = x.reshape(28, 29, 1000)[:, -1]
-    assert (colour == colour[0]).all()
-    wrong = float(((colour[0] + 1) / 2 - y[0]).abs().gt(1e-9).double().mean())
-    assert 0.015 < wrong < 0.05
-    by_digit, by_colour = (
-        tasks.coloured_digits(images, labels, only, seed=1)[0].reshape(28, 29, 1000) for only in ("digit", "colour")
-    )
-    assert torch.equal(by_digit[:, :28], x.reshape(28, 29, 1000)[:, :28])
-    assert abs(float(torch.corrcoef(torch.stack([by_digit[0, -1], y[0]]))[0, 1])) < 0.15
-    assert torch.allclose((by_colour[0, -1] + 1) / 2, y[0])
-    assert not torch.equal(by_colour[:, :28], by_digit[:, :28])
-    with pytest.raises(ValueError, match="informative"):
-        tasks.coloured_digits(images, labels, "shape")
+def test_modulo_sums_of_any_size():
+    """Three numbers below five, one hidden layer, biases: the accuracy at the start is that of the drawn networks."""
+    options = {"numbers": 5, "dims": 3, "depth": 1, "width": 20, "bias": 0.5, "seeds": 2, "seed": 7, "steps": 30}
+    test, train, _ = trained_networks.learn_modulo_sums(torch.sin, [1.0], (3,), 0.8, rate=0.01, **options)
+    streams = Streams(2, 7)
+    order = streams.permutation(125)
+    layers = random_networks.draw(2, (3, 20, 1), Prior(bias=0.5), seed=streams, dtype=torch.float32)
+    x, y = tasks.as_rows(*tasks.modulo_sums(3, 5, 3))
+    right = (random_networks.forward(layers, x, "sine")[..., 0] > 0) == (y[:, 0] > 0.5)  # (2, 125)
+    for seed in range(2):
+        assert float(train[0, 0, 0, seed]) == pytest.approx(float(right[seed, order[seed, :100]].double().mean()))
+        assert float(test[0, 0, 0, seed]) == pytest.approx(float(right[seed, order[seed, 100:]].double().mean()))
 
 
 def test_the_chance_level_of_one_minus_mae():

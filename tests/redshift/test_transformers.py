@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from lib.linear import Streams, WrongAxes
 from lib.redshift import transformers
 from lib.redshift.transformers import Shape
 
@@ -23,10 +24,10 @@ def torch_logits(weights, shape, draw, tokens, activation, scale):
             d, shape.heads, 4 * d, 0.0, activation, batch_first=True, norm_first=True, dtype=x.dtype
         )
         with torch.no_grad():
-            layer.self_attn.in_proj_weight.copy_(block["attend"][draw].T)
-            layer.self_attn.out_proj.weight.copy_(block["attended"][draw].T)
-            layer.linear1.weight.copy_(block["expand"][draw].T)
-            layer.linear2.weight.copy_(block["contract"][draw].T)
+            layer.self_attn.in_proj_weight.copy_(block["attend"][draw])
+            layer.self_attn.out_proj.weight.copy_(block["attended"][draw])
+            layer.linear1.weight.copy_(block["expand"][draw])
+            layer.linear2.weight.copy_(block["contract"][draw])
             for part in (
                 layer.self_attn.in_proj_bias,
                 layer.self_attn.out_proj.bias,
@@ -62,11 +63,41 @@ def test_the_cache_changes_nothing():
         assert torch.equal(so_far[..., -1], written[..., step])
 
 
+@pytest.mark.parametrize("parts", [(3, 4), (1, 6), (2, 2, 3), (6, 1)])
+def test_the_cache_takes_several_tokens_at_a_time(parts):
+    """Each new token sees those before it and none after it, however the sequence is cut."""
+    weights = transformers.draw(SMALL, 2, dtype=torch.float64)
+    tokens = torch.randint(50, (2, 3, 7), generator=torch.Generator().manual_seed(0))
+    whole, _ = transformers.next_token(weights, SMALL, tokens, "gelu", 1.7)
+    cache = None
+    for piece in tokens.split(parts, -1):
+        logits, cache = transformers.next_token(weights, SMALL, piece, "gelu", 1.7, cache=cache)
+    assert torch.allclose(logits, whole, atol=1e-12)
+    assert cache[0][0].shape[-2] == 7
+
+
+def test_the_first_of_many_are_the_same():
+    two, five = transformers.draw(SMALL, 2, seed=3), transformers.draw(SMALL, 5, seed=3)
+    assert torch.equal(two["tokens"], five["tokens"][:2])
+    assert torch.equal(two["blocks"][2]["expand"], five["blocks"][2]["expand"][:2])
+    double = transformers.draw(SMALL, 2, seed=3, dtype=torch.float64)
+    assert torch.equal(double["positions"].float(), two["positions"])
+    assert torch.equal(transformers.draw_prompts(SMALL, 2, 3), transformers.draw_prompts(SMALL, 4, 3)[:2])
+
+
+def test_what_does_not_fit_is_refused():
+    weights = transformers.draw(SMALL, 2)
+    with pytest.raises(WrongAxes, match="20 tokens in the cache and 1 new ones are more than the context of 20"):
+        transformers.write(weights, SMALL, torch.zeros(2, 1, dtype=torch.int64), "relu", length=21)
+    with pytest.raises(WrongAxes, match=r"must be \(2 seeds, sequences\)"):
+        transformers.write_grid(weights, SMALL, torch.zeros(3, 1, dtype=torch.int64), "relu", [1.0])
+
+
 def test_a_grid_of_scales_is_its_single_runs():
     weights = transformers.draw(SMALL, 3, dtype=torch.float64)
-    grid = transformers.write_grid(weights, SMALL, "sine", [0.5, 4.0], 2, length=10, seed=1)
+    prompts = transformers.draw_prompts(SMALL, 3, 2, seed=1)
+    grid = transformers.write_grid(weights, SMALL, prompts, "sine", [0.5, 4.0], length=10)
     assert grid.shape == (2, 3, 2, 10)
-    prompts = torch.randint(50, (3, 2), generator=torch.Generator().manual_seed(1))
     for index, scale in enumerate((0.5, 4.0)):
         assert torch.equal(grid[index], transformers.write(weights, SMALL, prompts, "sine", scale, length=10))
 
@@ -75,8 +106,8 @@ def test_depth_is_the_first_blocks():
     weights = transformers.draw(SMALL, 1)
     prompts = torch.tensor([[7]])
     short = weights | {"blocks": weights["blocks"][:2]}
-    cut = transformers.write(weights, SMALL, prompts, "gelu", 2.0, 8, blocks=2)
-    assert torch.equal(cut, transformers.write(short, SMALL, prompts, "gelu", 2.0, 8))
+    cut = transformers.write(weights, SMALL, prompts, "gelu", 2.0, length=8, blocks=2)
+    assert torch.equal(cut, transformers.write(short, SMALL, prompts, "gelu", 2.0, length=8))
 
 
 def test_initial_weights_have_the_scale_of_gpt2():
@@ -93,14 +124,18 @@ def test_centring_takes_the_mean_of_hidden_units_away():
     """Adding a constant to an activation changes what a transformer writes, but not what a centred one writes."""
     weights = transformers.draw(SMALL, 4, dtype=torch.float64)
     prompts = torch.arange(4)[:, None]
-    transformers.ACTIVATIONS["shifted"] = lambda x: torch.tanh(x) + 1
-    try:
-        texts = {
-            (name, centred): transformers.write(weights, SMALL, prompts, name, 2.0, 10, centred=centred)
-            for name in ("tanh", "shifted")
-            for centred in (False, True)
-        }
-    finally:
-        del transformers.ACTIVATIONS["shifted"]
+    functions = {"tanh": "tanh", "shifted": lambda x: torch.tanh(x) + 1}
+    texts = {
+        (name, centred): transformers.write(weights, SMALL, prompts, function, 2.0, length=10, centred=centred)
+        for name, function in functions.items()
+        for centred in (False, True)
+    }
     assert torch.equal(texts["tanh", True], texts["shifted", True])
     assert not torch.equal(texts["tanh", False], texts["shifted", False])
+
+
+def test_embeddings_are_the_drawn_numbers_times_their_scale():
+    drawn = transformers.draw(SMALL, 2, seed=5, dtype=torch.float64)["tokens"]
+    for k in range(2):
+        normal = Streams(1, 5, first=k).normal(*drawn.shape[1:])[0]
+        assert torch.allclose(drawn[k], 0.02 * normal, rtol=1e-12)

@@ -1,11 +1,13 @@
 """The contextual task, its closed forms for any number of contexts, and the vector race."""
 
+import math
+
 import pytest
 import torch
 
 from lib import linear, relu
 from lib.data import tasks
-from lib.gated import pathways
+from lib.gated.architectures import pathways
 from lib.linear import crossing
 from lib.relu import contexts
 
@@ -15,7 +17,7 @@ A0 = WIDTH * STD**2 / 2
 
 
 def test_the_data_are_those_of_figure_3():
-    x, y = tasks.contexts()
+    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
     assert x.shape == (11, 24) and y.shape == (60, 24) and torch.linalg.matrix_rank(y) == 24
     assert 0.5 * y.square().sum() == pytest.approx(105.623, abs=5e-4)
     linear = y @ torch.linalg.pinv(x) @ x
@@ -24,13 +26,11 @@ def test_the_data_are_those_of_figure_3():
     assert s.tolist() == pytest.approx(
         [1.1427, 0.6104, 0.4564, 0.3797, 0.2581, 0.2320, 0.1555, 0.1502, 0.1440, 0.1382, 0], abs=6e-5
     )
-    with pytest.raises(ValueError):
-        tasks.ring(16)
 
 
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_all_tree_data(count):
-    x, y = tasks.contexts(("tree",) * count)
+    x, y = tasks.contexts(("tree",) * count, 8)
     assert y.shape == ((count + 1) * 15, 8 * count)
     assert 0.5 * y.square().sum() == 32 * count
     linear = y @ torch.linalg.pinv(x) @ x
@@ -44,45 +44,89 @@ def test_item_modes_of_the_tree():
 def test_subsets_and_gates():
     open_in = contexts.subsets(3, 3, 2)
     assert open_in.tolist() == [[True] * 3, [True, True, False], [True, False, True], [False, True, True]]
-    gates, features = contexts.pathway_gates(open_in)
+    gates, features = contexts.pathway_gates(open_in, items=8)
     assert gates.shape == (4, 24) and features.sum(1).tolist() == [11, 8, 8, 8]
+    x, _ = tasks.contexts(("tree",) * 3, items=4)
+    seen = contexts.pathway_inputs(x, open_in)  # the number of items comes from the data
+    assert torch.equal(seen, pathways.effective_inputs(x, *contexts.pathway_gates(open_in, items=4)))
+    assert seen[1, :, :8].sum() == 8 and seen[1, :, 8:].sum() == 0 and seen[0].sum() == 24
+    with pytest.raises(ValueError, match="points"):
+        contexts.pathway_inputs(x, contexts.subsets(2, 2))
     assert len(contexts.subsets(5, *range(1, 6))) == 31
 
 
-def residual(count):
+def residual(count, items):
     """Sigma_yx(p) and Sigma_x(j, p) of the residual, built from the data and not from the formulas."""
-    x, y = tasks.contexts(("tree",) * count)
+    x, y = tasks.contexts(("tree",) * count, items=items)
     left = y - y @ torch.linalg.pinv(x) @ x
-    gates, features = contexts.pathway_gates(contexts.subsets(count, count - 1, 1))
+    gates, features = contexts.pathway_gates(contexts.subsets(count, count - 1, 1), items)
     return pathways.effective_correlations(pathways.effective_inputs(x, gates, features), left)
 
 
-@pytest.mark.parametrize("count", [3, 4, 5, 6])
-def test_residual_statistics_match_the_data(count):
-    yx, xx = residual(count)
+@pytest.mark.parametrize(("count", "items"), [(3, 8), (4, 8), (5, 8), (6, 8), (3, 16), (4, 4)])
+def test_residual_statistics_match_the_data(count, items):
+    yx, xx = residual(count, items)
+    sigma = contexts.item_modes(tasks.tree(items))
     for pathway, active in ((0, count - 1), (count, 1)):
-        s = torch.linalg.svdvals(yx[pathway])[:7]
-        torch.testing.assert_close(s, contexts.residual_speed(SIGMA, count, active), rtol=1e-10, atol=1e-12)
+        s = torch.linalg.svdvals(yx[pathway])[: items - 1]
+        torch.testing.assert_close(s, contexts.residual_speed(sigma, count, active, items), rtol=1e-10, atol=1e-12)
     first, second = (torch.linalg.svd(yx[p], full_matrices=False)[0][:, 0] for p in (0, 1))
     assert -abs(float(first @ second)) == pytest.approx(contexts.overlap(count), abs=1e-9)
-    ratio = xx[0, 1, :8, :8].diagonal() / xx[0, 0, :8, :8].diagonal()
-    assert ratio.tolist() == pytest.approx([(count - 2) / (count - 1)] * 8)
-    assert xx[0, 0, 0, 0] == pytest.approx((count - 1) / (8 * count))
+    ratio = xx[0, 1, :items, :items].diagonal() / xx[0, 0, :items, :items].diagonal()
+    assert ratio.tolist() == pytest.approx([(count - 2) / (count - 1)] * items)
+    assert xx[0, 0, 0, 0] == pytest.approx((count - 1) / (items * count))
+
+
+def test_a_pathway_is_open_somewhere():
+    with pytest.raises(ValueError, match="1 to 3 contexts"):
+        contexts.residual_speed(SIGMA, 3, 4, 8)
+
+
+@pytest.mark.parametrize(("count", "items"), [(3, 8), (5, 4), (3, 16)])
+def test_mean_modes_hold_all_that_items_share(count, items):
+    """Context alone gives the means over items, so that their modes leave nothing: points · sum of s²/d is all of |mean|²."""
+    x, y = tasks.contexts(("tree",) * count, items)
+    mode = contexts.common_mean_modes(x, y, items)
+    mean = y.unflatten(-1, (count, items)).mean(-1)
+    power = items * mean.square().sum()
+    assert float(items * count * (mode.s**2 / mode.d).sum()) == pytest.approx(float(power), rel=1e-9)
+    plain = torch.linalg.svdvals(mean.repeat_interleave(items, -1) @ x.mT / (items * count))[: len(mode.s)]
+    torch.testing.assert_close(mode.s, plain, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="points"):
+        contexts.common_mean_modes(x, y, items - 1)
+
+
+def test_printed_forms_are_those_of_the_paper():
+    """Worked out by hand: C = 4, s = 1, d = 2, B0 = 1/4, 2st/tau = ln 2."""
+    assert [contexts.printed_overlap(count) for count in (3, 4, 5)] == [-1 / 2, -1 / 6, -1 / 12]
+    with pytest.raises(ValueError, match="3, 4 and 5 contexts only, not for 6"):
+        contexts.printed_overlap(6)
+    time = math.log(2)
+    at = dict(s=1.0, d=2.0, b0=0.25, contexts=4, tau=2.0)
+    printed = contexts.printed_context_mode_strength
+    assert float(printed(time, **at)) == pytest.approx(1.5 / (1 + 2))
+    assert float(printed(time, **at, sign=-1.0)) == pytest.approx(1.5 / (1 + 1 / 2))
+    assert float(printed(0.0, **at)) == pytest.approx(3 * 0.25)  # starts at (C - 1) B0
+    assert float(printed(1e3, **at, sign=-1.0)) == pytest.approx(3 / 2)  # settles at (C - 1) s/d
+    assert float(printed(1e2, **at)) == pytest.approx(0)
+    corrected = contexts.context_mode_strength
+    assert float(corrected(time, **at)) == pytest.approx(1.5 / (1 + 5 / 2))
+    assert float(corrected(0.0, **at)) == pytest.approx(0.25) and float(corrected(1e3, **at)) == pytest.approx(3 / 2)
 
 
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_closed_form_matches_pathways_trained_on_the_residual(count):
     """B(t) from a known start, against gradient descent on the residual: 1 % is the finite step."""
-    x, y = tasks.contexts(("tree",) * count)
+    x, y = tasks.contexts(("tree",) * count, 8)
     left = y - y @ torch.linalg.pinv(x) @ x
-    gates, features = contexts.pathway_gates(contexts.subsets(count, count - 1))
+    gates, features = contexts.pathway_gates(contexts.subsets(count, count - 1), items=8)
     inputs = pathways.effective_inputs(x, gates, features)
     b0 = 1e-3
     weights = pathways.aligned_pathways(inputs, left, b0)
-    run = pathways.train(weights, inputs, left, step=STEP, steps=2500, every=10,
+    run = pathways.train(weights, inputs, left, step=STEP, steps=2500, every=10, reduction="sum",
                          observe=lambda w: {"s": torch.linalg.svdvals(pathways.maps(w))[..., :7]})  # fmt: skip
     points = 8 * count
-    s, d = contexts.residual_speed(SIGMA, count, count - 1), (count - 1) / points
+    s, d = contexts.residual_speed(SIGMA, count, count - 1, items=8), (count - 1) / points
     theory = contexts.context_mode_strength(run.time[:, None].double(), s, d, b0, count, tau=1 / (points * STEP))
     final = theory[-1].max()
     assert ((run["s"].mean(1) - theory).abs().max() / final) < 0.01
@@ -94,16 +138,29 @@ def test_closed_form_matches_pathways_trained_on_the_residual(count):
 def test_vector_race_discrete_is_the_aligned_network():
     """One item mode of the balanced network and its arrow: the same numbers, apart from the mean modes' rounding."""
     count = 3
-    x, y = tasks.contexts(("tree",) * count)
+    x, y = tasks.contexts(("tree",) * count, 8)
     mean = torch.kron(torch.eye(count), torch.full((8, 8), 1 / 8)).double()
     centred = y - y @ mean  # without the mean over items only item modes are left
     open_in = contexts.subsets(count, 3, 2, 1)
-    gates, _ = contexts.pathway_gates(open_in)
-    items_only = torch.cat([torch.ones(7, 8), torch.zeros(7, 3)], 1)
+    gates, _ = contexts.pathway_gates(open_in, items=8)
+    items_only = torch.cat([torch.ones(7, 8), torch.zeros(7, 3)], 1).bool()
     inputs = pathways.effective_inputs(x, gates, items_only)
-    run = pathways.train(pathways.aligned_pathways(inputs, centred, A0), inputs, centred, step=STEP, steps=1500, every=50)
+    run = pathways.train(
+        pathways.aligned_pathways(inputs, centred, A0), inputs, centred, step=STEP, steps=1500, every=50, reduction="sum"
+    )
     arrows = contexts.vector_race_discrete(1500, SIGMA, open_in, A0, STEP)[::50]
     torch.testing.assert_close(contexts.vector_race_loss(arrows, SIGMA, open_in), run["loss"], rtol=1e-7, atol=1e-9)
+
+
+def test_vector_races_start_along_the_first_gradient():
+    """m(0) = a0 c/|c|, and c of a pathway open in k contexts points k times along the common block, once along each own."""
+    open_in = contexts.subsets(4, 4, 3, 1)
+    size = open_in.sum(-1, keepdim=True).double()
+    direction = torch.cat([size, open_in.double()], -1) / (size**2 + size).sqrt()
+    a0 = torch.linspace(1e-9, 3e-9, len(open_in), dtype=torch.float64)  # one per pathway
+    start = (a0[:, None] * direction).expand(7, -1, -1)
+    torch.testing.assert_close(contexts.vector_race_discrete(1, SIGMA, open_in, a0, STEP)[0], start, rtol=1e-12, atol=0)
+    torch.testing.assert_close(contexts.vector_race(torch.arange(2), SIGMA, open_in, a0, STEP)[0], start, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("count", [3, 5])
@@ -119,15 +176,15 @@ def test_vector_race_flow_is_the_limit_of_small_steps(count):
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_vector_race_predicts_when_contexts_are_learned(count):
     """Half-rise of the top contextual mode without a fitted constant, against random networks: 3 % over 3 draws."""
-    x, y = tasks.contexts(("tree",) * count)
+    x, y = tasks.contexts(("tree",) * count, 8)
     basis, short = relu.into_column_space(y)
     open_in = contexts.subsets(count, count, count - 1)
-    inputs = pathways.effective_inputs(x, *contexts.pathway_gates(open_in))
+    inputs = contexts.pathway_inputs(x, open_in)
     weights = pathways.initial_pathways([WIDTH] * (count + 1), 8 + count, len(short), STD, ensemble=(3,))
     levels = torch.tensor([0.6, 0.3, 0.15]) * 32 * count
-    run = pathways.train(weights, inputs, short, step=0.008, steps=600)
+    run = pathways.train(weights, inputs, short, step=0.008, steps=600, reduction="sum")
     arrows = contexts.vector_race_discrete(600, SIGMA, open_in, A0, 0.008)
-    means = contexts.common_mean_modes(x, short)
+    means = contexts.common_mean_modes(x, short, items=8)
     strength = linear.mode_strength_discrete(600, means.s, means.d, torch.full_like(means.s, A0), 8 * count * 0.008)
     power = 32 - 8.5 * 2  # per context: |y|²/2 minus the item modes of two blocks, each worth 17/2
     rest = 8 * count * linear.loss_of_modes(strength, means.s, means.d, 2 * power / 8)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from lib import relu
 from lib.data import tasks
-from lib.linear import descend
 
 KINDS = [
     {"activation": "relu"},
@@ -16,6 +15,8 @@ KINDS = [
     {"activation": "relu", "bias": (2.0, 0.0, 0.5)},
     {"activation": "linear", "bias": 0.3},
     {"activation": ("linear", "relu")},
+    {"activation": torch.tanh, "bias": (0.4, 0.3, 0.0)},
+    {"activation": ("relu", torch.nn.functional.softplus)},
 ]
 
 
@@ -29,8 +30,8 @@ def plain_loss(weights, x, y, bias, activation, reduction, fixed=None):
     for layer, (w, b) in enumerate(zip(weights, bias, strict=True)):
         h = w @ h if b == 0 else w[:, :-1] @ h + b * w[:, -1:]
         if layer < len(weights) - 1:
-            kind = activation if isinstance(activation, str) else activation[layer]
-            h = torch.relu(h) if kind == "relu" else h * fixed[layer] if fixed else h
+            kind = activation[layer] if isinstance(activation, tuple) else activation
+            h = torch.relu(h) if kind == "relu" else kind(h) if callable(kind) else h * fixed[layer] if fixed else h
     error = 0.5 * (h - y).square().sum()
     return error / x.shape[-1] if reduction == "mean" else error
 
@@ -39,10 +40,12 @@ def plain_loss(weights, x, y, bias, activation, reduction, fixed=None):
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_gradient_equals_autograd(kind, reduction):
     x, y = random(5, 7), random(3, 7, seed=1)
-    weights = relu.initial_weights([5, 8, 6, 3], 0.7, ensemble=(2, 4), bias=kind.get("bias", 0.0), seed=2)
-    fast = relu.gradient(x, y, reduction=reduction, **kind)(weights)
+    shape = dict(seeds=4, conditions=(2,), paired=False)
+    weights = relu.initial_weights([5, 8, 6, 3], 0.7, bias=kind.get("bias", 0.0), seed=2, **shape)
+    fast = relu.gradient(weights, x, y, reduction=reduction, **kind)
     losses = relu.loss(weights, x, y, reduction=reduction, **kind)
-    biases = relu.per_layer(kind.get("bias", 0.0), 3)
+    bias = kind.get("bias", 0.0)
+    biases = bias if isinstance(bias, tuple) else [bias] * 3
     for i in range(2):
         for j in range(4):
             single = [w[i, j].clone().requires_grad_() for w in weights]
@@ -56,18 +59,18 @@ def test_gradient_with_fixed_gates_equals_autograd():
     x, y = random(5, 7), random(3, 7, seed=1)
     weights = relu.initial_weights([5, 8, 6, 3], 0.7, seed=2)
     fixed = [None, random(6, 7, seed=3) > 0]
-    fast = relu.gradient(x, y, activation="gated", fixed=fixed)(weights)
+    fast = relu.gradient(weights, x, y, activation="gated", fixed=fixed, reduction="sum")
     single = [w.clone().requires_grad_() for w in weights]
     loss = plain_loss(single, x, y, [0, 0, 0], "gated", "sum", [torch.ones(8, 7), fixed[1]])
-    torch.testing.assert_close(relu.loss(weights, x, y, activation="gated", fixed=fixed), loss.detach())
+    torch.testing.assert_close(relu.loss(weights, x, y, activation="gated", fixed=fixed, reduction="sum"), loss.detach())
     for mine, theirs in zip(fast, torch.autograd.grad(loss, single), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-12)
 
 
 def test_a_relu_network_is_gated_by_its_own_gates():
     """Definition 3.1's trivial ReLN: gate every unit as the ReLU network does and nothing changes."""
-    x, y = tasks.contexts()
-    weights = relu.initial_weights([11, 20, 60], 0.5, ensemble=(3,))
+    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
+    weights = relu.initial_weights([11, 20, 60], 0.5, seeds=3)
     fixed = [relu.gates(weights, x)]
     torch.testing.assert_close(
         relu.output(weights, x), relu.output(weights, x, activation="gated", fixed=fixed), rtol=0, atol=1e-13
@@ -77,33 +80,53 @@ def test_a_relu_network_is_gated_by_its_own_gates():
 def test_inputs_may_differ_across_the_ensemble():
     margins = torch.tensor([0.2, 1.3])
     x, y = tasks.separability(margins)
-    weights = relu.initial_weights([3, 8, 1], 0.5, ensemble=(2, 5))
+    weights = relu.initial_weights([3, 8, 1], 0.5, seeds=5, conditions=(2,))
     start = [w.clone() for w in weights]
-    together = relu.train(weights, x[:, None], y, step=0.1, steps=20, reduction="mean")
+    together = relu.train(weights, x[:, None], y, step=0.1, steps=20)
     for k in range(2):
         alone = [w[k].clone() for w in start]
-        run = relu.train(alone, x[k], y, step=0.1, steps=20, reduction="mean")
+        run = relu.train(alone, x[k], y, step=0.1, steps=20)
         torch.testing.assert_close(run["loss"], together["loss"][:, k], rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(relu.loss(weights, x[:, None], y), together["loss"][-1])
+    for function in (relu.loss, relu.gradient, lambda w, x, y: relu.train(w, x, y, step=0.1, steps=1), relu.output):
+        with pytest.raises(relu.networks.WrongAxes, match=r"x\[:, None\]"):
+            function(weights, x, *([] if function is relu.output else [y]))
 
 
-def test_batches_change_nothing():
-    x, y = tasks.contexts()
+def test_chunks_change_nothing():
+    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
+    several = torch.stack([x, 0.5 * x])[:, None]  # two conditions
+    options = dict(step=0.1, steps=60, every=20, observe=lambda w: {"norm": w[0].norm(dim=(-2, -1)), "gates": w[0] > 0})
+    for inputs, conditions in ((x, ()), (several, (2,))):
+        whole = relu.initial_weights([11, 12, 60], 0.1, seeds=5, conditions=conditions)
+        chunks = [w.clone() for w in whole]
+        first, second = relu.train(whole, inputs, y, **options), relu.train(chunks, inputs, y, chunk=2, **options)
+        assert second["loss"].shape == (4, *conditions, 5) and second["gates"].shape == (4, *conditions, 5, 12, 11)
+        for name in ("loss", "norm"):
+            torch.testing.assert_close(first[name], second[name], rtol=1e-11, atol=0)
+        for a, b in zip(whole, chunks, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
-    def start(seed, networks):
-        return relu.initial_weights([11, 12, 60], 0.1, ensemble=(networks,), seed=seed)
 
-    options = dict(step=0.004, steps=60, every=20, observe=lambda w: {"norm": w[0].norm(dim=(-2, -1))})
-    weights, run = relu.train_in_batches(5, 2, start, x, y, **options)
-    assert [w.shape[0] for w in weights] == [5, 5] and run["norm"].shape == (4, 5)
-    torch.testing.assert_close(relu.loss(weights, x, y), run["loss"][-1])
-    last = start(2, 1)
-    alone = relu.train(last, x, y, **options)
-    torch.testing.assert_close(alone["loss"][:, 0], run["loss"][:, 4], rtol=1e-12, atol=0)
+def test_a_schedule_takes_the_time_and_looks_evenly():
+    assert relu.schedule(12.0, 0.002, 600) == {"step": 0.002, "steps": 6000, "every": 10}
+    assert relu.schedule(0.1, 0.01, 600) == {"step": 0.01, "steps": 600, "every": 1}  # at least one step a look
+
+
+def test_hidden_is_what_the_next_layer_is_given():
+    x = random(5, 7)
+    weights = relu.initial_weights([5, 8, 6, 3], 0.7, seeds=2, seed=2)
+    kind = {"activation": ("relu", torch.tanh)}
+    second = (weights[1] @ (weights[0] @ x).relu()).tanh()
+    torch.testing.assert_close(relu.hidden(weights, x, 1, **kind), second)
+    torch.testing.assert_close(relu.output(weights, x, **kind), weights[2] @ second)
+    with pytest.raises(ValueError, match="2 hidden layers"):
+        relu.hidden(weights, x, 2)
 
 
 def test_rotated_outputs_train_the_same_network():
     """Exactly so when the readout starts in the span of the targets, and to 1e-3 of the loss from any small readout."""
-    x, y = tasks.contexts()
+    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
     basis, short = relu.into_column_space(y)
     assert basis.shape == (60, 24)
     torch.testing.assert_close(basis @ short, y)
@@ -112,9 +135,9 @@ def test_rotated_outputs_train_the_same_network():
     within = [w1.clone(), basis @ (basis.T @ w2)]
     anywhere = [w1.clone(), w2.clone()]
     runs = [
-        relu.train(rotated, x, short, step=0.008, steps=400, every=5),
-        relu.train(within, x, y, step=0.008, steps=400, every=5),
-        relu.train(anywhere, x, y, step=0.008, steps=400, every=5),
+        relu.train(rotated, x, short, step=0.008, steps=400, every=5, reduction="sum"),
+        relu.train(within, x, y, step=0.008, steps=400, every=5, reduction="sum"),
+        relu.train(anywhere, x, y, step=0.008, steps=400, every=5, reduction="sum"),
     ]
     assert runs[0]["loss"][-1] < 0.3 * runs[0]["loss"][0]
     torch.testing.assert_close(runs[0]["loss"], runs[1]["loss"], rtol=1e-9, atol=0)  # the span is never left
@@ -134,22 +157,50 @@ def test_biases_are_constant_inputs():
     torch.testing.assert_close(first["loss"], second["loss"], rtol=0, atol=0)
 
 
-def test_training_is_repeatable_and_seeds_matter():
-    a = relu.initial_weights([3, 5, 2], 1.0, seed=4)
-    b = relu.initial_weights([3, 5, 2], 1.0, seed=4)
-    c = relu.initial_weights([3, 5, 2], 1.0, seed=5)
-    assert all(torch.equal(p, q) for p, q in zip(a, b, strict=True))
-    assert not torch.equal(a[0], c[0])
-    assert relu.initial_weights([3, 50_000, 2], [0.5, 2.0], seed=1)[0].std() == pytest.approx(0.5, rel=0.01)
+def test_a_network_depends_on_its_seed_and_number_alone():
+    """The first 4 of 8 networks are the same 4, in every condition, alone or not, in either precision."""
+    draw = lambda **more: relu.initial_weights([3, 5, 2], 1.0, seed=4, **more)  # noqa: E731
+    four, eight, single = draw(seeds=4), draw(seeds=8), draw()
+    for a, b, c in zip(four, eight, single, strict=True):
+        assert torch.equal(a, b[:4]) and torch.equal(a[0], c)
+        assert not torch.equal(a[0], a[1])
+    paired, own = draw(seeds=4, conditions=(2, 3)), draw(seeds=4, conditions=(2, 3), paired=False)
+    assert paired[1].shape == own[1].shape == (2, 3, 4, 2, 5)
+    assert all(torch.equal(w, v.expand_as(w)) for w, v in zip(paired, four, strict=True))
+    more = draw(seeds=6, conditions=(2, 3), paired=False)
+    assert all(torch.equal(w, v[:, :, :4]) for w, v in zip(own, more, strict=True))
+    assert len({float(v) for v in own[0][..., 0, 0].flatten()}) == 24
+    assert torch.equal(draw(seeds=4, dtype=torch.float32)[0], four[0].float())
+    paired[0][0, 0] += 1  # memory of its own for every condition
+    assert torch.equal(paired[0][1, 2], four[0])
+    assert not torch.equal(relu.initial_weights([3, 5, 2], 1.0, seed=5)[0], single[0])
+    wide = relu.initial_weights([3, 50_000, 2], [0.5, 2.0], seed=1)
+    assert wide[0].std() == pytest.approx(0.5, rel=0.01) and wide[1].std() == pytest.approx(2.0, rel=0.01)
+
+
+SMALL = relu.initial_weights([2, 3, 1], 0.1)
+
+
+def test_unknown_activations_are_answered_with_the_known_ones_and_arrays_are_welcome():
+    with pytest.raises(ValueError, match="relu, linear, gated or a function"):
+        relu.output(SMALL, random(2, 3), activation="tanh")
+    x, y = random(2, 3), random(1, 3, seed=1)
+    assert torch.equal(relu.loss(SMALL, x.numpy(), y.numpy()), relu.loss(SMALL, x, y))
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: relu.gradient(random(2, 3), random(1, 3), activation="tanh"),
-        lambda: relu.gradient(random(2, 3), random(1, 3), reduction="median"),
-        lambda: relu.gradient(random(2, 3), random(1, 3), activation="gated"),
-        lambda: relu.gradient(random(2, 3), random(1, 3), fixed=[None]),
+        lambda: relu.gradient(SMALL, random(2, 3), random(1, 3), activation="tanh"),
+        lambda: relu.gradient(SMALL, random(2, 3), random(1, 3), reduction="median"),
+        lambda: relu.gradient(SMALL, random(2, 3), random(1, 3), activation="gated"),
+        lambda: relu.gradient(SMALL, random(2, 3), random(1, 3), fixed=[None]),
+        lambda: relu.gradient(SMALL, random(3, 3), random(1, 3)),
+        lambda: relu.gradient(SMALL, random(2, 3), random(2, 3)),
+        lambda: relu.gradient(SMALL, random(2, 3), random(1, 4)),
+        lambda: relu.gradient(SMALL, random(2, 3), random(1, 3), bias=1.0),
+        lambda: relu.gradient(SMALL, random(2, 3).float(), random(1, 3).float()),
+        lambda: relu.train(SMALL, random(7, 2, 3), random(1, 3), step=0.1, steps=1),
         lambda: relu.output(relu.initial_weights([2, 3, 1], 0.1), random(2, 3), activation=("relu", "relu")),
         lambda: relu.initial_weights([2, 3, 1], [0.1]),
         lambda: relu.initial_weights([2, 3, 1], float("nan")),
@@ -196,9 +247,9 @@ def test_clusters_find_planted_gates():
     assert torch.equal(centroids, again)
 
 
-def test_descend_is_plain_gradient_descent():
+def test_training_is_plain_gradient_descent():
     """The loop that the benchmark times, against torch.optim.SGD on the same network."""
-    x, y = tasks.contexts()
+    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
     weights = relu.initial_weights([11, 30, 60], 0.05, seed=2)
     plain = [torch.nn.Parameter(w.clone()) for w in weights]
     optimiser = torch.optim.SGD(plain, lr=0.004)
@@ -206,6 +257,6 @@ def test_descend_is_plain_gradient_descent():
         optimiser.zero_grad()
         (0.5 * (plain[1] @ torch.relu(plain[0] @ x) - y).square().sum()).backward()
         optimiser.step()
-    descend(weights, relu.gradient(x, y), step=0.004, steps=100)
+    relu.train(weights, x, y, step=0.004, steps=100, reduction="sum")
     for mine, theirs in zip(weights, plain, strict=True):
         torch.testing.assert_close(mine, theirs.detach(), rtol=1e-10, atol=1e-12)

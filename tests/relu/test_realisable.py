@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.linear import WrongAxes
 from lib.relu import realisable
 
 
@@ -19,7 +20,21 @@ def test_programme_nesting_and_count_agree(items, contexts, number):
 
 def test_large_counts():
     assert int(realisable.nested(realisable.all_gates(4, 3)).sum()) == realisable.count(4, 3) == 1066
-    assert realisable.count(8, 3) == realisable.count_chains(8) == 354106
+    assert realisable.count(8, 3) == realisable.count_chains(8, 3) == 354106
+
+
+@pytest.mark.parametrize(("items", "contexts"), [(1, 1), (5, 1), (1, 5), (3, 2), (2, 4), (4, 3), (3, 4), (2, 6)])
+def test_chains_are_counted_for_any_number_of_contexts(items, contexts):
+    listed = int(realisable.nested(realisable.all_gates(items, contexts)).sum())
+    assert realisable.count_chains(items, contexts) == listed == realisable.count(items, contexts)
+
+
+def test_chains_of_three_sets_one_by_one():
+    """Triples of item sets, any two nested, as plainly as can be."""
+    within = lambda a, b: a & b in (a, b)  # noqa: E731
+    sets = range(2**4)
+    triples = sum(within(a, b) and within(b, c) and within(a, c) for a in sets for b in sets for c in sets)
+    assert triples == realisable.count_chains(4, 3) == 1066
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,6 +71,10 @@ def test_kinds_are_a_partition():
 def test_too_many_gates_are_refused():
     with pytest.raises(ValueError):
         realisable.all_gates(8, 3)
+    with pytest.raises(ValueError, match="12 items"):
+        realisable.count_chains(13, 3)
+    with pytest.raises(WrongAxes, match="items, contexts"):
+        realisable.nested(torch.ones(8).bool())
 
 
 def test_stirling_numbers():

@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from lib import linear, relu
 from lib.data import tasks
-from lib.gated import pathways
+from lib.gated.architectures import pathways
 from lib.linear import crossing
 from lib.relu import separability
 
@@ -22,7 +23,7 @@ def effective(margin, gates):
 @pytest.mark.parametrize("margin", MARGIN.tolist())
 def test_speeds_and_variances_come_from_the_data(margin):
     classes = torch.tensor([[0, 1, 1, 0], [1, 0, 0, 1]])
-    for gates, formula in ((classes, separability.line_pathways), (torch.eye(4), separability.xor_pathways)):
+    for gates, formula in ((classes, separability.line_pathways), (torch.eye(4).bool(), separability.xor_pathways)):
         yx, xx = effective(margin, gates)
         expected = formula(torch.tensor(margin, dtype=torch.float64))
         for p in range(len(gates)):
@@ -45,25 +46,67 @@ def test_loss_curve_is_that_of_a_simulated_gated_network():
     """Discrete map against gradient descent of aligned gated pathways at the paper's big step: rounding only."""
     for gates, formula in (
         (torch.tensor([[0, 1, 1, 0], [1, 0, 0, 1]]), separability.line_pathways),
-        (torch.eye(4), separability.xor_pathways),
+        (torch.eye(4).bool(), separability.xor_pathways),
     ):
         margin = torch.tensor(0.7, dtype=torch.float64)
         x, y = tasks.separability(margin)
         inputs = pathways.effective_inputs(x, gates)
         gating, a0 = formula(margin), 1e-7
-        run = pathways.train(pathways.aligned_pathways(inputs, y, a0), inputs, y, step=0.4 / 4, steps=120)
+        run = pathways.train(pathways.aligned_pathways(inputs, y, a0), inputs, y, step=0.4, steps=120)
         curve = separability.loss_curve(120, gating, a0, 0.4)
-        torch.testing.assert_close(run["loss"] / 4, curve, rtol=0, atol=1e-9)
+        torch.testing.assert_close(run["loss"], curve, rtol=0, atol=1e-9)
         time = separability.time_to_loss(0.2, gating, a0, 0.4)
         assert float(crossing(run.time, curve, 0.2)) == pytest.approx(float(time), rel=0.02)  # the rise itself is a flow
+
+
+@pytest.mark.parametrize("margin", [0, 0.5, 1.2])
+def test_numbers_and_arrays_are_welcome(margin):
+    """A margin as a number, as an array and as a tensor: the same answers, in double precision."""
+    for formula in (separability.line_pathways, separability.xor_pathways):
+        expected = formula(torch.tensor([margin], dtype=torch.float64))
+        for given in (margin, np.array([margin]), np.array(margin)):
+            gating = formula(given)
+            assert gating.s.dtype == gating.d.dtype == torch.float64
+            assert float(gating.s) == float(expected.s) and float(gating.d) == float(expected.d)
+            for result in (
+                lambda g: separability.loss_curve(20, g, 1e-3, 0.4)[-1],
+                lambda g: separability.time_to_loss(0.2, g, 1e-3, 0.4),
+                lambda g: separability.loss(0.3, g),
+            ):
+                assert float(result(gating)) == float(result(expected))
+    assert float(separability.printed_xor_variance(margin)) == pytest.approx(1 / 8 + margin**2 / 16)
+
+
+def test_without_a_margin_a_line_learns_nothing():
+    margin = torch.tensor([0.0, 0.5], dtype=torch.float64)
+    line = separability.line_pathways(margin)
+    curve = separability.loss_curve(200, line, 1e-7, 0.4)
+    assert (curve[:, 0] == 0.5).all() and curve[-1, 1] < 0.01 and curve.isfinite().all()
+    time = separability.time_to_loss(0.2, line, 1e-7, 0.4)
+    assert time[0] == math.inf and float(crossing(torch.arange(201), curve, 0.2)[1]) == pytest.approx(float(time[1]), rel=0.02)
+    with pytest.raises(ValueError, match="between"):
+        separability.time_to_loss(0.5, line, 1e-7, 0.4)
+
+
+def test_loss_is_half_the_squared_distance_to_go():
+    """Eqs 22 and 23 in another form, which holds because groups · s²/d is 1 for both gatings."""
+    for gating in (separability.line_pathways(0.7), separability.xor_pathways(0.7, 1.3)):
+        a = torch.linspace(0, 2, 9, dtype=torch.float64)
+        torch.testing.assert_close(separability.loss(a, gating), 0.5 * (1 - a * gating.d / gating.s) ** 2)
+
+
+def test_initial_strength_counts_the_units_of_a_group():
+    assert separability.line_pathways(1.0).initial_strength(100, 0.04) == pytest.approx(1.0)  # 50 units · 0.04 / 2
+    assert separability.xor_pathways(1.0).initial_strength(100, 0.04) == pytest.approx(0.5)
 
 
 def test_printed_variance_cannot_be_a_variance():
     xor = separability.xor_pathways(MARGIN)
     printed = separability.printed_xor_variance(MARGIN)
     torch.testing.assert_close(printed, xor.s.square())
-    wrong = separability.loss(xor.s / printed, xor.s, printed, 4)
-    right = separability.loss(xor.s / xor.d, xor.s, xor.d, 4)
+    assert float(separability.printed_xor_variance(2.0)) == 1 / 8 + 1 / 4  # by hand
+    wrong = separability.loss(xor.s / printed, xor._replace(d=printed))
+    right = separability.loss(xor.s / xor.d, xor)
     torch.testing.assert_close(wrong, torch.full_like(wrong, -1.5))
     torch.testing.assert_close(right, torch.zeros_like(right), rtol=0, atol=1e-12)
 
@@ -73,14 +116,14 @@ def test_relu_networks_run_the_race():
     margin = torch.tensor([0.4, 1.8], dtype=torch.float64)
     x, y = tasks.separability(margin)
     hidden, variance = 128, 4e-8 / 128
-    weights = relu.initial_weights([3, hidden, 1], variance**0.5, ensemble=(2, 4))
-    run = relu.train(weights, x[:, None], y, step=0.4, steps=110, reduction="mean")
+    weights = relu.initial_weights([3, hidden, 1], variance**0.5, seeds=4, conditions=(2,), paired=False)
+    run = relu.train(weights, x[:, None], y, step=0.4, steps=110)
     measured = run.time_to(0.2).mean(1)
     for k, gating in enumerate((separability.xor_pathways(margin), separability.line_pathways(margin))):
         curve = separability.loss_curve(110, gating, gating.initial_strength(hidden, variance), 0.4)
         assert float(measured[k]) == pytest.approx(float(crossing(run.time, curve, 0.2)[k]), rel=0.03)
     kinds = separability.kinds_of_gate(relu.gates(weights, x[:, None]))
-    share = {n: (relu.unit_weight(weights) * k).sum(-1) / relu.unit_weight(weights).sum(-1) for n, k in kinds.items()}
+    share = {n: relu.share(weights, k) for n, k in kinds.items()}
     assert share["xor"][0].min() > 0.95 and share["line"][1].min() > 0.95
 
 
@@ -90,3 +133,11 @@ def test_kinds_of_gate_are_a_partition():
     kinds = separability.kinds_of_gate(on)
     assert (torch.stack(list(kinds.values())).sum(0) == 1).all()
     assert {n: int(k.sum()) for n, k in kinds.items()} == {"line": 2, "xor": 4, "dead": 1, "other": 9}
+
+
+def test_time_to_a_loss_is_that_of_its_mode_at_the_discrete_rate():
+    """The loss 0.02 is reached where (1 - f)²/2 = 0.02, at the fraction f = 0.8."""
+    for gating in (separability.line_pathways(0.7), separability.xor_pathways(0.7, 1.3)):
+        flow = linear.time_to_fraction(0.8, gating.s, gating.d, 1e-3)
+        expected = flow * gating.s / linear.discrete_rate(gating.s, 0.4)
+        torch.testing.assert_close(separability.time_to_loss(0.02, gating, 1e-3, 0.4), expected, rtol=1e-9, atol=0)

@@ -6,20 +6,20 @@ rotated into the 24 dimensions that they span, and linear pathways compressed to
 """
 
 import time
+from functools import partial
 
 import pytest
 import torch
 
 from lib import relu
 from lib.data import tasks
-from lib.gated import pathways
-from lib.linear import descend
+from lib.gated.architectures import pathways
 from lib.relu import contexts
 
 AUTHORS = 110.0  # CPU-seconds
 CHEAPER = 20
 EPOCHS, STEP, STD = 8000, 0.001, 0.005 / 700
-X, Y = tasks.contexts()
+X, Y = tasks.contexts(("tree", "ring", "cross"), 8)
 BASIS, SHORT = relu.into_column_space(Y)
 GATED = {"two contexts": (3, 2), "one context": (3, 1)}
 
@@ -60,7 +60,7 @@ def plain_gated(start, seen, epochs, every):
 def test_the_fast_relu_network_is_the_plain_one():
     """700 units through the first two drops of the loss: rounding only, when the readout starts in the targets' span."""
     w1, w2 = relu.initial_weights([11, 700, 24], STD, seed=3)
-    fast = relu.train([w1.clone(), w2.clone()], X, SHORT, step=STEP, steps=700, every=50)
+    fast = relu.train([w1.clone(), w2.clone()], X, SHORT, step=STEP, steps=700, every=50, reduction="sum")
     plain = plain_relu([w1, BASIS @ w2], 700, 50)
     assert plain[-1] < 0.65 * plain[0]
     torch.testing.assert_close(fast["loss"], plain, rtol=1e-7, atol=0)
@@ -69,7 +69,7 @@ def test_the_fast_relu_network_is_the_plain_one():
 def test_a_readout_outside_the_span_changes_next_to_nothing():
     """Sixty random outputs instead of their 24 coordinates: 1e-3 of the initial loss (a unit at the edge of its gate)."""
     w1, w2 = relu.initial_weights([11, 700, 60], STD, seed=4)
-    fast = relu.train([w1.clone(), BASIS.T @ w2], X, SHORT, step=STEP, steps=700, every=50)
+    fast = relu.train([w1.clone(), BASIS.T @ w2], X, SHORT, step=STEP, steps=700, every=50, reduction="sum")
     torch.testing.assert_close(fast["loss"], plain_relu([w1, w2], 700, 50), rtol=0, atol=0.1)
 
 
@@ -78,7 +78,7 @@ def test_the_fast_gated_networks_are_the_plain_ones(name):
     """100 units per pathway, all 60 outputs, against 35 units and 24 outputs; the readout starts in the span."""
     wide = pathways.initial_pathways([100] * 4, 11, 24, STD, compress=False, seed=5)
     small = pathways.initial_pathways([100] * 4, 11, 24, STD, seed=5)
-    fast = pathways.train(small, inputs(name), SHORT, step=STEP, steps=700, every=50)
+    fast = pathways.train(small, inputs(name), SHORT, step=STEP, steps=700, every=50, reduction="sum")
     plain = plain_gated([wide[0], BASIS @ wide[1]], inputs(name), 700, 50)
     assert plain[-1] < 0.7 * plain[0]
     torch.testing.assert_close(fast["loss"], plain, rtol=1e-7, atol=0)
@@ -90,20 +90,22 @@ def test_figure_4_costs_a_twentieth_of_the_authors_program(capsys):
     CPU time does not count waiting, but a busy neighbour slows memory. So the run is cut into eight pieces per network
     and the bound is put on eight times the cheapest piece; the plain program is timed between the pieces.
     """
-    networks = {"ReLU": (relu.initial_weights([11, 700, 24], STD), relu.gradient(X, SHORT), lambda w: relu.loss(w, X, SHORT))}
+    networks = {"ReLU": (relu.initial_weights([11, 700, 24], STD), partial(relu.train, reduction="sum"), X)}
     for name in GATED:
-        seen = inputs(name)
-        start = pathways.initial_pathways([100] * 4, 11, 24, STD)
-        networks[name] = (start, pathways.gradient(seen, SHORT), lambda w, seen=seen: pathways.loss(w, seen, SHORT))
+        networks[name] = (
+            pathways.initial_pathways([100] * 4, 11, 24, STD),
+            partial(pathways.train, reduction="sum"),
+            inputs(name),
+        )
     pieces, plain, losses = {name: [] for name in networks}, [], {}
     plain_start = relu.initial_weights([11, 700, 60], STD)
     plain_paths = pathways.initial_pathways([100] * 4, 11, 60, STD, compress=False)
     for _ in range(8):
-        for name, (weights, gradient, loss) in networks.items():
+        for name, (weights, train, x) in networks.items():
             began = time.process_time()
-            descend(weights, gradient, step=STEP, steps=EPOCHS // 8, every=100, observe=lambda w, loss=loss: {"loss": loss(w)})
+            run = train(weights, x, SHORT, step=STEP, steps=EPOCHS // 8, every=100)
             pieces[name].append(time.process_time() - began)
-            losses[name] = float(loss(weights))
+            losses[name] = float(run["loss"][-1])
         began = time.process_time()
         plain_relu(plain_start, 40, 100)
         for name in GATED:

@@ -1,13 +1,18 @@
 """The commands behind `python -m lib`: build the book, test it, run a page, list pages and data."""
 
 import argparse
+import math
 import os
 import re
+import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from lib.press import environment, pages
+from lib.press import environment, files, pages, terminal
+from lib.press.errors import PageError, ParameterError, Problem
+from lib.press.workbench import browser, execution
 
 ROOT = environment.ROOT
 OUTPUT = ROOT / "_build" / "html"
@@ -16,6 +21,29 @@ SCORE = re.compile(r"(<!-- score -->).*?(<!-- /score -->)", re.S)
 
 
 def main(arguments: list[str]) -> int:
+    """The status of a command; what goes wrong, in whichever, is one sentence."""
+    return terminal.guarded(lambda: perform(arguments))
+
+
+def perform(arguments: list[str]) -> int:
+    """Carry out a command."""
+    for argument in arguments:
+        try:
+            argument.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Problem(f"'{ascii(argument)[1:-1]}' is not text in this terminal's encoding") from None
+    if arguments[:1] == ["data"]:  # has options of its own
+        from lib.data import datasets
+
+        return datasets.main(arguments[1:])
+    if arguments[:1] == ["test"] and arguments[1:] not in (["-h"], ["--help"]):  # everything else is for pytest
+        return run_tests([argument for argument in arguments[1:] if argument != "--"])
+    options = parser().parse_args(arguments)
+    return options.action(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m lib", description="Racing to Simplicity: build, rerun and test the book.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -25,8 +53,7 @@ def main(arguments: list[str]) -> int:
     book.set_defaults(action=build_book)
 
     test = commands.add_parser("test", help="run the whole suite, or the part that pytest's arguments name")
-    test.add_argument("pytest", nargs=argparse.REMAINDER, help="arguments for pytest")
-    test.set_defaults(action=run_tests)
+    test.add_argument("pytest", nargs="*", help="arguments for pytest")
 
     execute = commands.add_parser("execute", help="re-execute stale pages (or the named ones)")
     execute.add_argument("page", nargs="*")
@@ -35,7 +62,7 @@ def main(arguments: list[str]) -> int:
 
     inner = commands.add_parser("_execute")
     inner.add_argument("page")
-    inner.set_defaults(action=lambda options: pages.execute_and_report(options.page))
+    inner.set_defaults(action=lambda options: execution.execute_and_report(options.page))
 
     run = commands.add_parser("run", help="run one page with other parameters, through papermill, into _runs/")
     run_options(run)
@@ -46,7 +73,7 @@ def main(arguments: list[str]) -> int:
     sweep.add_argument("--grid", action="append", default=[], metavar="NAME=VALUES", help="0:10 | 0.1:0.9:0.1 | a,b,c")
     sweep.add_argument("--on", default="local", metavar="ADDRESS", help="local (default) or a Dask scheduler, tcp://host:8786")
     sweep.add_argument("--workers", type=positive, help="processes of the local cluster (default: one per core)")
-    sweep.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="for one point (default: 3600)")
+    sweep.add_argument("--timeout", type=duration, default=3600.0, metavar="SECONDS", help="for one point (default: 3600)")
     sweep.add_argument("--force", action="store_true", help="run finished points again")
     sweep.add_argument("--dry-run", action="store_true", help="only list the points")
     sweep.set_defaults(action=sweep_page)
@@ -67,55 +94,61 @@ def main(arguments: list[str]) -> int:
     listing = commands.add_parser("pages", help="list the pages, their parameters and whether they are fresh")
     listing.set_defaults(action=list_pages)
 
-    commands.add_parser("data", help="list the data sets: bundled, cached or missing; fetch one")  # has options of its own
-    if arguments[:1] == ["data"]:
-        from lib.data import datasets
+    mutate = commands.add_parser("mutate", help="plant small errors in the numeric modules: do the unit tests feel them?")
+    mutate.add_argument("module", nargs="*", help="linear/theory, or a room, linear (default: all)")
+    mutate.add_argument("--sample", type=positive, metavar="N", help="only N errors, drawn at random over the modules")
+    mutate.add_argument("--seed", type=int, default=0, help="which sample (default: 0)")
+    mutate.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="at a time (default: one per core)")
+    mutate.add_argument("--record", action="store_true", help="keep the result with the book")
+    mutate.set_defaults(action=plant_errors)
 
-        return datasets.main(arguments[1:])
-
-    options = parser.parse_args(arguments)
-    try:
-        return options.action(options)
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
+    commands.add_parser("data", help="list the data sets: bundled, cached or missing; fetch one")
+    return parser
 
 
 def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    """A whole number above zero, from the command line."""
+    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number above zero, not '{text}'")
     return int(text)
 
 
-def complain(error: Exception | str) -> int:
-    print(error, file=sys.stderr)
-    return 2
+def duration(text: str) -> float:
+    """A number of seconds above zero, from the command line."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= 1e9:
+        raise argparse.ArgumentTypeError(f"a number of seconds above zero, not '{text}'")
+    return seconds
 
 
 def build_book(options) -> int:
+    """`python -m lib book`: bring the pages up to date, then render."""
     start = time.perf_counter()
     print("pages:", flush=True)
-    failures = pages.bring_up_to_date(pages.every())
+    failures = execution.bring_up_to_date(pages.every())
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
     if failures:
         return 1
-    update_readme()
     code = render()
-    if code == 0:
+    if code == 0:  # a book that did not render leaves the README as it was
+        update_readme()
         print(f"\nThe book is at {OUTPUT / 'index.html'} ({time.perf_counter() - start:.0f} s).")
     return code
 
 
 def update_readme() -> None:
     """Keep the README's scoreboard line at what the executed pages say."""
-    from lib.press.rendering.book import score_sentence
+    from lib.press.rendering.generated import score_sentence
 
     path = ROOT / "README.md"
-    before = path.read_text(encoding="utf-8")
+    before = files.read_text(path)
     after = SCORE.sub(rf"\g<1>{score_sentence(ROOT / 'book')}\g<2>", before)
     if after != before:
-        path.write_text(after, encoding="utf-8")
+        files.write_whole(path, after)
 
 
 def render() -> int:
@@ -125,17 +158,23 @@ def render() -> int:
     env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
     print("rendering …", flush=True)
     done = subprocess.run(
-        [executable, *command[1:]], cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [executable, *command[1:]],
+        cwd=ROOT,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=execution.die_with_parent,
     )
     if done.returncode:
-        lines = [pages.plain_text(line) for line in done.stdout.splitlines()]
+        lines = [execution.plain_text(line) for line in done.stdout.splitlines()]
         wrong = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "Error", "rror:"))]
         print("\n".join(wrong or lines[-20:]), file=sys.stderr)
         print("The book did not render; warnings count as errors.", file=sys.stderr)
     return done.returncode
 
 
-def run_tests(options) -> int:
+def run_tests(given: list[str]) -> int:
     """pytest over tests/ and, through nbval, over every page; the last line is 'N passed, N failed'."""
     import pytest
 
@@ -153,12 +192,11 @@ def run_tests(options) -> int:
         def pytest_collectreport(self, report):
             self.failed += report.failed
 
-    if environment.ensure_browser() is None:
-        print(f"The browser tests cannot run. {environment.NO_BROWSER}", flush=True)
+    if browser.ensure() is None:
+        print(f"The browser tests cannot run. {browser.NONE_FOUND}", flush=True)
     os.chdir(ROOT)
-    os.environ.update(pages.kernel_environment(ROOT))
+    os.environ.update(execution.kernel_environment(ROOT))
     count = Count()
-    given = [argument for argument in options.pytest if argument != "--"]
     everything = ["tests", "book", "--nbval-lax", "--nbval-current-env", "-n", str(os.cpu_count() or 1), "--dist", "loadfile"]
     code = pytest.main(given or everything, plugins=[count])
     skipped = f", {count.skipped} skipped" if count.skipped else ""
@@ -167,17 +205,16 @@ def run_tests(options) -> int:
 
 
 def execute_pages(options) -> int:
-    try:
-        chosen = [pages.find(name) for name in options.page] or pages.every()
-    except pages.PageError as error:
-        return complain(error)
-    failures = pages.bring_up_to_date(chosen, force=options.force)
+    """`python -m lib execute`: re-execute stale pages, or the named ones."""
+    chosen = [pages.find(name) for name in options.page] or pages.every()
+    failures = execution.bring_up_to_date(chosen, force=options.force)
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
     return 1 if failures else 0
 
 
 def run_options(parser) -> None:
+    """The options that `run` and `sweep` share."""
     parser.add_argument("page")
     parser.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--preset", default="laptop", help="smoke, laptop (default) or paper")
@@ -185,24 +222,21 @@ def run_options(parser) -> None:
 
 
 def run_page(options) -> int:
-    from lib.press import parameters
-    from lib.press.workbench import runs
+    """`python -m lib run`: one page with other parameters."""
+    from lib.press.workbench import runs, sweeps
 
-    try:
-        page = pages.find(options.page)
-        given = dict(split(text) for text in options.parameter)
-        settings = runs.settle(page, given, options.preset, options.device)
-        print(f"{page.name}: " + ", ".join(f"{name}={value}" for name, value in settings.items()), flush=True)
-        row = runs.run(page, settings)
-    except (pages.PageError, parameters.ParameterError, runs.RunError) as error:
-        return complain(error)
-    except OSError as error:
-        return complain(f"the run could not be kept ({error.strerror or error}); nothing that was finished before is touched")
-    for record in row["results"].values():
-        print(f"  {record['verdict']:<18} {record['id']}")
+    page = pages.find(options.page)
+    settings = runs.settle(page, given(options), options.preset, options.device)
+    print(f"{page.name}: " + ", ".join(f"{name}={value}" for name, value in settings.items()), flush=True)
+    sweeps.probe_writable(runs.folder_of(page))
+    name = runs.name_of(page, settings)
+    row = sweeps.run_point(str(page.root), page.name, settings, name, None, force=True, progress=True)
+    for check, record in row["results"].items():
+        print(f"  {record['verdict']:<18} {check}")
     where = runs.folder_of(page)
     where = where.relative_to(ROOT) if where.is_relative_to(ROOT) else where
-    print(f"{row['status']} in {row['seconds']:.1f} s: {where / row['run']}.ipynb and .json")
+    kept = " and ".join(ending for ending in (".ipynb", ".json") if (where / f"{name}{ending}").exists())
+    print(f"{row['status']} in {row['seconds']:.1f} s: {where / name}{kept}")
     if row["status"] == "failed":
         print(row["error"], file=sys.stderr)
         return 1
@@ -210,94 +244,130 @@ def run_page(options) -> int:
 
 
 def sweep_page(options) -> int:
-    from lib.press import parameters
-    from lib.press.workbench import runs, sweeps
+    """`python -m lib sweep`: one page over a grid of parameters."""
+    from lib.press.workbench import sweeps
 
-    try:
-        page = pages.find(options.page)
-        given = dict(split(text) for text in options.parameter)
-        pick = sweeps.device_picker(options.on)
-        todo = sweeps.points(page, options.grid, given, options.preset, options.device, pick)
-        if options.dry_run:
-            for point in todo:
-                state = "finished" if point.finished(page) else "to run"
-                print(f"{point.name}  {state:<9} {sweeps.describe(point)}")
-            print(f"{len(todo)} points")
-            return 0
-        how = {"on": options.on, "workers": options.workers, "timeout": options.timeout, "force": options.force}
-        outcome = sweeps.sweep(page, todo, **how)
-    except (pages.PageError, parameters.ParameterError, runs.RunError) as error:
-        return complain(error)
+    page = pages.find(options.page)
+    pick = sweeps.device_picker(options.on)
+    todo = sweeps.points(page, options.grid, given(options), options.preset, options.device, pick)
+    if options.dry_run:
+        for point in todo:
+            state = "finished" if point.finished(page) else "to run"
+            print(f"{point.name}  {state:<9} {sweeps.describe(point)}")
+        print(terminal.count(len(todo), "point"))
+        return 0
+    how = {"on": options.on, "workers": options.workers, "timeout": options.timeout, "force": options.force}
+    outcome = sweeps.sweep(page, todo, **how)
     print(f"{outcome.finished} finished, {outcome.skipped} skipped (already finished), {outcome.failed} failed")
     if outcome.interrupted:
-        left = len(todo) - outcome.finished - outcome.skipped - outcome.failed
-        print(f"stopped with {left} points to go; give the same command again to go on")
+        left = terminal.count(len(todo) - outcome.finished - outcome.skipped - outcome.failed, "point")
+        print(f"stopped with {left} to go; give the same command again to go on")
         return 130
     return 1 if outcome.failed else 0
 
 
 def run_one_point(options) -> int:
+    """One point of a sweep, in a process of its own."""
     from lib.press.workbench import sweeps
 
     return sweeps.execute_point(options.text)
 
 
 def show_results(options) -> int:
+    """`python -m lib results`: one table of all finished runs of a page."""
     from lib.press.workbench import runs
 
-    try:
-        table = runs.results(options.page)
-    except pages.PageError as error:
-        return complain(error)
+    damaged: list[str] = []
+    table = runs.results(options.page, damaged=damaged)
     if table.empty:
         print(f"there are no finished runs of {options.page} yet; make one with `python -m lib run {options.page}`")
     elif options.csv:
-        table.to_csv(options.csv, index=False)
-        print(f"{len(table)} runs written to {options.csv}")
+        write_csv(Path(options.csv), table.to_csv(index=False))
+        print(f"{terminal.count(len(table), 'run')} written to {options.csv}")
     else:
         print(table.drop(columns=["fingerprint"]).to_string(index=False, max_colwidth=24))
-    return 0
+    for problem in damaged:
+        print(f"left out: {problem}", file=sys.stderr)
+    return 1 if damaged else 0
+
+
+def write_csv(path: Path, text: str) -> None:
+    """To a file, in one step, into a folder that is there; or to a pipe or a terminal."""
+    try:
+        mode = path.stat().st_mode if path.exists() else stat.S_IFREG
+        if stat.S_ISDIR(mode) or not path.parent.is_dir():
+            raise Problem(f"{path} is a folder" if stat.S_ISDIR(mode) else f"there is no folder {path.parent}")
+        if not stat.S_ISREG(mode):
+            path.write_text(text, encoding="utf-8")
+            return
+    except OSError as error:
+        raise Problem(f"{path} cannot be written ({error.strerror})") from None
+    files.write_whole(path, text)
 
 
 def record_run(options) -> int:
+    """`python -m lib record`: keep a run's row with the book."""
     from lib.press.workbench import runs
 
-    try:
-        target = runs.record(options.run)
-    except runs.RunError as error:
-        return complain(error)
+    target = runs.record(options.run)
     print(f"recorded as {target.relative_to(ROOT)}; its page shows it after the next `make book`")
     paper, page = target.parent.parent.name, target.name.rpartition("-")[0]
-    if "```{recorded}" not in pages.find(f"{paper}/{page}").markdown.read_text(encoding="utf-8"):
+    if "```{recorded}" not in files.read_text(pages.find(f"{paper}/{page}").markdown):
         print(f"(book/{paper}/{page}.md has no {{recorded}} box yet: add one where the run belongs)")
     return 0
 
 
-def split(text: str) -> tuple[str, str]:
-    from lib.press.parameters import ParameterError
+def given(options) -> dict[str, str]:
+    """The parameters of the command line, as text by name."""
+    found = {}
+    for text in options.parameter:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise ParameterError(f"write a parameter as NAME=VALUE, not '{text}'")
+        found[name] = value
+    return found
 
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise ParameterError(f"write a parameter as NAME=VALUE, not '{text}'")
-    return name, value
+
+def plant_errors(options) -> int:
+    """`python -m lib mutate`: plant errors and see whether the tests notice."""
+    from lib.press.trials import mutants
+
+    how = {"sample": options.sample, "seed": options.seed, "jobs": options.jobs}
+    record = mutants.run(options.module, **how, say=lambda text: print(text, flush=True))
+    print(f"\n{mutants.table(record)}")
+    if record["red"]:
+        print(f"{len(record['red'])} tests fail without any planted error and were not asked, such as {record['red'][0]}")
+    if options.record:
+        print(f"recorded as {mutants.write(record).relative_to(ROOT)}")
+    caught = mutants.share(mutants.total(record))
+    print(f"{caught:.1%} caught of those that change a number; {mutants.ENOUGH:.0%} is enough")
+    return 0 if caught >= mutants.ENOUGH else 1
 
 
 def list_pages(options) -> int:
+    """`python -m lib pages`: all pages, their parameters and whether they are fresh."""
     from lib.press import parameters
     from lib.press.workbench import runs
 
-    known = pages.seconds()
+    known, damaged = pages.seconds(), {}
     for page in pages.every():
         reasons = pages.stale(page)
+        try:
+            pages.stored(page)
+        except PageError as error:
+            damaged[page] = f"{error}; `python -m lib execute {page.name}` makes it again"
         state = f"stale: {reasons[0]}" if reasons else "fresh"
         took = f"{known[page.name]:.1f} s" if page.name in known else "–"
         sizes = runs.presets(page)
         print(f"{page.name}  (laptop {took}, {state})")
         if "paper" in sizes:
-            kept = runs.recorded(page)
+            kept = runs.recorded(page) if page not in damaged else []
             made = f"; recorded: {', '.join(row['run'] for row in kept)}" if kept else ""
             print(f"    paper preset: {sizes.get('cost', 'cost not estimated')}{made}")
         for p in parameters.of_page(page.markdown).values():
-            other = ", ".join(f"{name} {sizes[name][p.name]!r}" for name in ("smoke", "paper") if p.name in sizes.get(name, {}))
+            chosen = ((name, sizes.get(name) or {}) for name in ("smoke", "paper"))
+            other = ", ".join(f"{name} {size[p.name]!r}" for name, size in chosen if p.name in size)
             print(f"    {p.name}: {p.type} = {p.default!r}  {p.help}" + (f"  ({other})" if other else ""))
-    return 0
+    for problem in damaged.values():
+        print(problem, file=sys.stderr)
+    return 1 if damaged else 0

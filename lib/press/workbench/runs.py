@@ -17,16 +17,12 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import yaml
-
-from lib.press import claims, pages, parameters
+from lib.press import claims, files, pages, parameters, schema, terminal
+from lib.press.errors import Problem, RunError
+from lib.press.workbench import execution
 
 PRESETS = ("smoke", "laptop", "paper")
 DEVICES = ("auto", "cpu", "cuda")
-
-
-class RunError(Exception):
-    """A run that cannot start or did not finish; the message is for the person at the terminal."""
 
 
 def presets(page: pages.Page) -> dict:
@@ -38,7 +34,12 @@ def presets(page: pages.Page) -> dict:
 @functools.lru_cache(maxsize=4)
 def _presets(path: Path, changed: int) -> dict:
     """The whole file, read again only when it has changed: a sweep asks once for each of its points."""
-    return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    content = files.read_yaml(path, RunError) or {}
+    if not isinstance(content, dict):
+        raise RunError(f"{files.shown(path)}: expected the sizes of every page, found {schema.brief(content)}")
+    for name, entry in content.items():
+        schema.check(entry, schema.PRESET, f"{files.shown(path)}, {name}", RunError)
+    return content
 
 
 @functools.lru_cache(maxsize=4)
@@ -54,7 +55,7 @@ def preset(page: pages.Page, name: str) -> dict:
         return {}
     if name not in presets(page):
         raise RunError(f"book/presets.yml has no '{name}' preset for {page.name}")
-    return presets(page)[name]
+    return presets(page)[name] or {}
 
 
 def pick_device(device: str) -> str:
@@ -94,10 +95,10 @@ def code_fingerprint(page: pages.Page) -> str:
     they expect is compared with the measured value, and can be again.
     """
     before = (pages.stored(page) or {"metadata": {}})["metadata"].get("racing", {}).get("fingerprint", {})
-    files = list(before.get("files", ())) or [
+    used = list(before.get("files", ())) or [
         path.relative_to(page.root).as_posix() for path in (page.root / "lib").glob("**/*.py")
     ]
-    deciding = pages.fingerprint(page, [name for name in files if not name.startswith("book/")])
+    deciding = pages.fingerprint(page, [name for name in used if not name.startswith("book/")])
     del deciding["claims"]
     return pages.digest(json.dumps(deciding, sort_keys=True))
 
@@ -113,6 +114,7 @@ def home(root: Path) -> Path:
 
 
 def folder_of(page: pages.Page) -> Path:
+    """Where the runs of a page lie."""
     return home(page.root) / page.name
 
 
@@ -125,28 +127,29 @@ def run(page: pages.Page, settings: dict, progress: bool = True) -> dict:
 
     fingerprint = code_fingerprint(page)
     name, folder = name_of(page, settings, fingerprint), folder_of(page)
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / f"{name}.ipynb"
     row = {"page": page.name, "run": name, "parameters": settings, "fingerprint": fingerprint}
     start, data = time.perf_counter(), {}
     environment = dict(os.environ)
-    os.environ.update(pages.kernel_environment(page.root, offline=False))
-    try:
-        with tempfile.TemporaryDirectory() as temporary:
-            clean, report = Path(temporary, "page.ipynb"), Path(temporary, "used.json")
+    os.environ.update(execution.kernel_environment(page.root, offline=False))
+    with tempfile.TemporaryDirectory() as temporary:
+        clean, output, report = (Path(temporary, file) for file in ("page.ipynb", "executed.ipynb", "used.json"))
+        try:
             write_notebook(pages.source(page), clean)
             executed = papermill.execute_notebook(
                 clean, output, parameters=settings, cwd=page.markdown.parent, kernel_name="python3", language="python",
-                progress_bar=progress, log_output=False, extra_arguments=pages.traced(report),
+                progress_bar=progress, log_output=False, extra_arguments=execution.traced(report),
             )  # fmt: skip
             data = json.loads(report.read_text())["data"] if report.exists() else {}
-        row |= {"status": "finished", "results": measured(executed)}
-    except (PapermillExecutionError, DeadKernelError) as error:  # the page raised; or its kernel was killed, or ran out of memory
-        reached = measured(json.loads(output.read_text(encoding="utf-8")))
-        row |= {"status": "failed", "error": pages.plain_text(str(error)), "results": reached}
-    finally:
-        os.environ.clear()
-        os.environ.update(environment)
+            row |= {"status": "finished", "results": measured(executed)}
+        except (PapermillExecutionError, DeadKernelError) as error:  # the page raised; its kernel was killed, or out of memory
+            reached = measured(json.loads(output.read_text(encoding="utf-8")))
+            row |= {"status": "failed", "error": execution.plain_text(str(error)), "results": reached}
+        except RuntimeError as error:  # no kernel, no loopback
+            raise RunError(f"the kernel of {page.name} does not answer ({' '.join(str(error).split())[:200]})") from None
+        finally:
+            os.environ.clear()
+            os.environ.update(environment)
+        files.write_whole(folder / f"{name}.ipynb", output.read_text(encoding="utf-8"), RunError)
     row |= provenance(time.perf_counter() - start, settings.get("device", "cpu")) | {"data": data}
     write_row(folder / f"{name}.json", row)
     return row
@@ -189,31 +192,35 @@ def write_row(path: Path, row: dict) -> None:
     """Write a row in one step, so that nobody ever reads half of one; a failed run never takes the place of a finished one."""
     if row.get("status") == "failed" and (read_row(path) or {}).get("status") == "finished":
         return
-    temporary = path.with_suffix(f".{platform.node()}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(row, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise RunError(f"the row {path.name} could not be written ({error.strerror}); finished rows are untouched") from None
+    files.write_whole(path, json.dumps(row, indent=1, ensure_ascii=False) + "\n", RunError)
 
 
 def read_row(path: Path) -> dict | None:
     """A row, or None when there is none or the file is not a whole row (cut short, or something else)."""
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return whole_row(path)
+    except RunError:
         return None
-    whole = isinstance(row, dict) and {"page", "run", "parameters", "status", "results", "seconds"} <= set(row)
-    return row if whole and row["run"] == path.stem else None
 
 
-def rows(page: pages.Page) -> list[dict]:
-    """All whole rows of a page, in order of their names."""
-    found = (read_row(path) for path in sorted(folder_of(page).glob("*.json")))
-    return [row for row in found if row is not None]
+def whole_row(path: Path) -> dict:
+    """A row; a RunError says what is wrong with its file."""
+    row = schema.check_row(files.read_json(path, RunError), path.name, RunError)
+    if row["run"] != path.stem:
+        raise RunError(f"{path.name} is the row of another run, {row['run']}")
+    return row
+
+
+def rows(page: pages.Page, damaged: list[str] | None = None) -> list[dict]:
+    """All whole rows of a page, in order of their names; what is wrong with the others is added to `damaged`."""
+    found = []
+    for path in sorted(folder_of(page).glob("*.json")):
+        try:
+            found.append(whole_row(path))
+        except RunError as error:
+            if damaged is not None:
+                damaged.append(str(error))
+    return found
 
 
 def flat(row: dict) -> dict:
@@ -230,33 +237,39 @@ def flat(row: dict) -> dict:
     return line | {key: row.get(key) for key in ("status", "seconds", "finished", "run", "fingerprint")}
 
 
-def results(name: str, root: Path = pages.ROOT, finished: bool = True):
+def results(name: str, root: Path | None = None, finished: bool = True, damaged: list[str] | None = None):
     """All runs of a page as one tidy pandas table: a line per run, a column per parameter and per measured value."""
     import pandas
 
     page = pages.find(name, root)
-    lines = [flat(row) for row in rows(page) if row["status"] == "finished" or not finished]
+    lines = [flat(row) for row in rows(page, damaged) if row["status"] == "finished" or not finished]
     return pandas.DataFrame(lines)
 
 
-def record(run_name: str, root: Path = pages.ROOT) -> Path:
+def record(run_name: str, root: Path | None = None) -> Path:
     """Keep a run's row with the book: copies it to book/<paper>/recorded/, whence its page shows it."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", run_name):
+        raise RunError(f"'{run_name}' is not the name of a run, which has letters and digits only")
+    root = root or pages.ROOT
     found = [path for path in home(root).glob(f"**/{run_name}*.json") if read_row(path)]
     if len(found) != 1:
-        raise RunError(f"'{run_name}' names {len(found)} runs under {home(root)}; give the name (or its beginning) of one")
+        number = terminal.count(len(found), "run")
+        raise RunError(f"'{run_name}' names {number} under {home(root)}; give the name (or its beginning) of one")
     row = read_row(found[0])
     if row["status"] != "finished":
         raise RunError(f"run {row['run']} {row['status']}; only finished runs are recorded")
-    paper, page = row["page"].split("/")
-    target = root / "book" / paper / "recorded" / f"{page}-{row['run']}.json"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(row, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        page = pages.find(row["page"], root)
+        schema.check_row(row, found[0].name, RunError, recorded=True)
+    except Problem as error:
+        raise RunError(f"run {row['run']} cannot be recorded: {error}") from None
+    target = page.markdown.parent / "recorded" / f"{page.markdown.stem}-{row['run']}.json"
+    files.write_whole(target, json.dumps(row, indent=1, ensure_ascii=False) + "\n", RunError)
     return target
 
 
 def recorded(page: pages.Page) -> list[dict]:
     """Recorded rows of a page, oldest first; `current` tells whether the code is still the one that made them."""
-    folder = page.markdown.parent / "recorded"
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob(f"{page.markdown.stem}-*.json")]
+    found = claims.recorded_rows(page.name, page.root / "book")
     now = code_fingerprint(page) if found else ""
-    return sorted((row | {"current": row["fingerprint"] == now} for row in found), key=lambda row: row["finished"])
+    return [row | {"current": row["fingerprint"] == now} for row in found]

@@ -5,12 +5,12 @@ skipped, so a sweep that was interrupted, in whatever way, goes on where it stop
 """
 
 import contextlib
-import ctypes
 import functools
 import itertools
 import json
 import math
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -18,16 +18,16 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from pathlib import Path
 
 from tqdm import tqdm
 
-from lib.press import pages
-from lib.press.workbench import runs
+from lib.press import files, pages, terminal
+from lib.press.errors import RunError
+from lib.press.workbench import execution, runs
 
 LIMIT = 100_000  # points of one sweep
-LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec it is too late
 QUIET = 60  # seconds between two lines of progress where there is no terminal
 DEATHS = 20  # workers that may die under one point before it counts as failed
 
@@ -37,27 +37,30 @@ def axis(text: str) -> tuple[str, list[str]]:
     or a list 'task=mnist,vai'. Returns the name and the values as text."""
     name, sign, values = text.partition("=")
     if not sign or not name or not values:
-        raise runs.RunError(f"write a grid as NAME=START:STOP[:STEP] or NAME=A,B,C, not '{text}'")
+        raise RunError(f"write a grid as NAME=START:STOP[:STEP] or NAME=A,B,C, not '{text}'")
     if ":" not in values:
         return name, values.split(",")
+    whole = re.fullmatch(r"-?\d+(:-?\d+){1,2}", values) is not None
     try:
         edges = [Decimal(edge) for edge in values.split(":")]
         start, stop, step = edges if len(edges) == 3 else (*edges, Decimal(1))
-    except (InvalidOperation, ValueError):
-        raise runs.RunError(f"'{values}' is not a range START:STOP or START:STOP:STEP") from None
+        steps = (stop - start) / step if step > 0 and stop >= start else Decimal(-1)
+    except (DecimalException, ValueError):
+        raise RunError(f"'{values}' is not a range START:STOP or START:STOP:STEP") from None
     if not all(edge.is_finite() for edge in (start, stop, step)):
-        raise runs.RunError(f"'{values}' is not a range START:STOP or START:STOP:STEP")
-    whole = re.fullmatch(r"-?\d+(:-?\d+){1,2}", values) is not None
-    count = math.ceil((stop - start) / step) if step > 0 else 0
-    if not whole:
-        count = int((stop - start) / step) + 1 if step > 0 and stop >= start else 0
+        raise RunError(f"'{values}' is not a range START:STOP or START:STOP:STEP")
+    if steps > LIMIT:
+        raise RunError(f"the range '{values}' has too many values; it must have between 1 and {LIMIT}")
+    count = math.ceil(steps) if whole else math.floor(steps) + 1
     if not 0 < count <= LIMIT:
-        raise runs.RunError(f"the range '{values}' has {max(count, 0)} values; it must have between 1 and {LIMIT}")
+        raise RunError(f"the range '{values}' has {max(count, 0)} values; it must have between 1 and {LIMIT}")
     return name, [str(start + i * step) for i in range(count)]
 
 
 @dataclass(frozen=True)
 class Point:
+    """One point of a sweep: its parameters and the name of its run."""
+
     settings: dict
     name: str
 
@@ -80,9 +83,9 @@ def points(
     names = [name for name, _ in axes]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise runs.RunError(f"the grid names {', '.join(sorted(twice))} twice")
+        raise RunError(f"the grid names {', '.join(sorted(twice))} twice")
     if math.prod(len(values) for _, values in axes) > LIMIT:
-        raise runs.RunError(f"the grid has more than {LIMIT} points")
+        raise RunError(f"the grid has more than {LIMIT} points")
     fingerprint = runs.code_fingerprint(page)
     made = {}
     for values in itertools.product(*(values for _, values in axes)):
@@ -95,26 +98,26 @@ def points(
 # --- one point, on a worker ------------------------------------------------------------------------------------------
 
 
-def run_point(root: str, page_name: str, settings: dict, name: str, timeout: float, force: bool) -> dict:
+def run_point(
+    root: str, page_name: str, settings: dict, name: str, timeout: float | None, force: bool, progress: bool = False
+) -> dict:
     """Run one point in a fresh process and return its row. Runs on a Dask worker; failures come back as rows."""
     page = pages.Page(page_name, Path(root))
     point = Point(settings, name)
     if not force and point.finished(page):  # somebody else's sweep was faster
         return runs.read_row(point.path(page))
-    command = [sys.executable, "-m", "lib", "_point", json.dumps([page_name, settings, name])]
-    environment = pages.kernel_environment(Path(root), offline=False)
+    command = ["_point", json.dumps([page_name, settings, name, progress])]
     started = time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        preexec_fn=die_with_parent,
-    )  # fmt: skip
-    try:
-        said, _ = process.communicate(timeout=timeout)
-        trouble = None if process.returncode == 0 else said.strip() or f"the process ended with status {process.returncode}"
-    except subprocess.TimeoutExpired:
-        trouble = f"the point took longer than {timeout:g} seconds and was stopped"
-    finally:
-        end_group(process)
+    with files.scratch() as scratch:
+        streams = {"stdout": subprocess.PIPE, "stderr": None if progress else subprocess.STDOUT}  # papermill's bar is on stderr
+        process = execution.start(command, page.root, scratch, offline=False, **streams)
+        try:
+            said, _ = process.communicate(timeout=timeout)
+            trouble = None if process.returncode == 0 else said.strip() or f"the process ended with status {process.returncode}"
+        except subprocess.TimeoutExpired:
+            trouble = f"the point took longer than {timeout:g} seconds and was stopped"
+        finally:
+            execution.end_group(process)
     row = runs.read_row(point.path(page))
     if trouble is None and row is not None:
         return row
@@ -124,7 +127,7 @@ def run_point(root: str, page_name: str, settings: dict, name: str, timeout: flo
         row = failed_row(page, point, trouble, time.perf_counter() - started)
         try:
             runs.write_row(point.path(page), row)
-        except (runs.RunError, OSError) as error:
+        except RunError as error:
             row["error"] = f"{trouble}\n{error}"
     return row
 
@@ -142,37 +145,19 @@ def failed_row(page: pages.Page, point: Point, trouble: str, seconds: float = 0.
     return row | {"fingerprint": "", "data": {}} | runs.provenance(seconds, point.settings.get("device", "cpu"))
 
 
-def die_with_parent() -> None:
-    """Linux: have the kernel end this process when its worker is killed, so that no orphan runs the point twice."""
-    if LIBC is not None:
-        LIBC.prctl(1, signal.SIGKILL)
-
-
-def end_group(process: subprocess.Popen) -> None:
-    """End a point's process with everything it started, also the notebook's kernel, which has a session of its own."""
-    import psutil
-
-    family = []
-    with contextlib.suppress(psutil.Error):
-        family = psutil.Process(process.pid).children(recursive=True)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for one in family:
-        with contextlib.suppress(psutil.Error):
-            one.kill()
-    process.wait()
-
-
 def execute_point(text: str) -> int:
     """Body of a point's process: `python -m lib _point JSON`. Status 0: finished, 1: failed with a row, 3: no row."""
-    page_name, settings, name = json.loads(text)
+    try:
+        page_name, settings, name, progress = json.loads(text)
+    except (ValueError, TypeError):
+        raise RunError("this command is for sweeps, which say what to run; use `python -m lib run`") from None
     page = pages.find(page_name)
     if runs.name_of(page, settings) != name:
         print("the code has changed since the sweep began; give the command again to sweep with the new one")
         return 3
     try:
-        row = runs.run(page, settings, progress=False)
-    except (runs.RunError, OSError) as error:
+        row = runs.run(page, settings, progress=progress)
+    except (RunError, OSError) as error:
         print(error)
         return 3
     if row["status"] != "finished":
@@ -185,14 +170,17 @@ def execute_point(text: str) -> int:
 
 @dataclass
 class Outcome:
+    """What became of a sweep: points finished, skipped and failed."""
+
     finished: int = 0
     skipped: int = 0
     failed: int = 0
     interrupted: bool = False
 
 
-def cluster(on: str, workers: int | None):
-    """A Dask client: of a local cluster that listens on loopback only, or of the scheduler at an address."""
+def cluster(on: str, workers: int | None, scratch: Path | None = None):
+    """A Dask client: of a local cluster that listens on loopback only and keeps its files in `scratch`, or of the scheduler
+    at an address."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -201,7 +189,7 @@ def cluster(on: str, workers: int | None):
         try:
             return Client(on, timeout=10), None
         except (OSError, TimeoutError, ValueError) as error:
-            raise runs.RunError(f"there is no Dask scheduler at {on} ({type(error).__name__})") from None
+            raise RunError(f"there is no Dask scheduler at {on} ({type(error).__name__})") from None
     hears = signal.getsignal(signal.SIGINT)
     for _ in range(3):
         try:
@@ -209,7 +197,8 @@ def cluster(on: str, workers: int | None):
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is for the sweep, which then ends its workers
             local = LocalCluster(
                 n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="127.0.0.1",
-                dashboard_address=None, silence_logs="CRITICAL",
+                dashboard_address=None, scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},  # any port
+                silence_logs="CRITICAL", local_directory=str(scratch), env={"TMPDIR": str(scratch)},
             )  # fmt: skip
             return Client(local), local
         except (RuntimeError, OSError, TimeoutError) as error:  # a worker that was killed while it started
@@ -217,7 +206,7 @@ def cluster(on: str, workers: int | None):
         finally:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, hears)
-    raise runs.RunError(f"the local cluster did not start: {trouble}")
+    raise RunError(f"the local cluster did not start: {trouble}")
 
 
 def device_picker(on: str):
@@ -235,11 +224,11 @@ def device_picker(on: str):
         finally:
             client.close(timeout=5)
         if not found:
-            raise runs.RunError(f"the scheduler at {on} has no workers yet; which device they have cannot be known")
+            raise RunError(f"the scheduler at {on} has no workers yet; which device they have cannot be known")
         if refusals := found - {"cpu", "cuda"}:
-            raise runs.RunError(f"on a worker of {on}: {min(refusals)}")
+            raise RunError(f"on a worker of {on}: {min(refusals)}")
         if len(found) == 2:
-            raise runs.RunError(f"some workers of {on} have CUDA and some do not; choose --device cpu, or only workers with CUDA")
+            raise RunError(f"some workers of {on} have CUDA and some do not; choose --device cpu, or only workers with CUDA")
         return found.pop()
 
     return pick
@@ -249,8 +238,23 @@ def device_here(device: str) -> str:
     """What `pick_device` says on a worker; an error comes back as its words."""
     try:
         return runs.pick_device(device)
-    except runs.RunError as error:
+    except RunError as error:
         return str(error)
+
+
+def revive(local, workers: int, over: threading.Event, pause: float = 5.0) -> None:
+    """Until `over`, start the workers of a local cluster again when there has been none for six looks, `pause` seconds apart.
+
+    Killed workers are restarted by their nannies; nannies that are killed too, or give up, are nobody's business.
+    """
+    empty = 0
+    while not over.wait(pause):
+        empty = 0 if local.scheduler_info["workers"] else empty + 1
+        if empty == 6:
+            with contextlib.suppress(Exception):
+                local.scale(0)
+                local.scale(workers)
+            empty = 0
 
 
 def sweep(
@@ -266,12 +270,17 @@ def sweep(
     if not waiting:
         return outcome
     probe_writable(runs.folder_of(page))
-    client, local = cluster(on, workers)
+    litter = contextlib.ExitStack()
+    client, local = cluster(on, workers, litter.enter_context(files.scratch()))
+    over = threading.Event()
+    if local is not None:
+        threading.Thread(target=revive, args=(local, len(local.workers), over), daemon=True).start()
     tries: dict[str, int] = {}
     bar = tqdm(total=len(waiting), desc=page.name, unit="point", disable=not sys.stderr.isatty())
     began = spoke = time.monotonic()
     if bar.disable:
-        say(f"{page.name}: {len(waiting)} points to run on {sum(client.nthreads().values())} workers")
+        hands = terminal.count(sum(client.nthreads().values()), "worker")
+        say(f"{page.name}: {terminal.count(len(waiting), 'point')} to run on {hands}")
 
     def submit(point: Point):
         tries[point.name] = tries.get(point.name, 0) + 1
@@ -309,7 +318,9 @@ def sweep(
         outcome.interrupted = True
     finally:
         bar.close()
+        over.set()
         shut_down(client, local)
+        litter.close()
     return outcome
 
 
@@ -328,18 +339,22 @@ def keep(page: pages.Page, point: Point, row: dict) -> None:
 
 
 def describe(point: Point) -> str:
+    """A point's parameters as a short text."""
     return ", ".join(f"{name}={value}" for name, value in point.settings.items())
 
 
 def probe_writable(folder: Path) -> None:
     """A clear error before anything starts when rows could not be written."""
+    probe = folder / f".probe.{platform.node()}.{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
+        files.tidy(folder)
         probe.write_text("x")
-        probe.unlink()
     except OSError as error:
-        raise runs.RunError(f"rows cannot be written to {folder} ({error.strerror})") from None
+        raise RunError(f"rows cannot be written to {folder} ({error.strerror})") from None
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
 
 
 def shut_down(client, local) -> None:

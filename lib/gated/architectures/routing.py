@@ -5,19 +5,22 @@ Stack the M encoders side by side and the M decoders on top of each other, and t
 map an (M · outputs) × (M · features) matrix of blocks, one per route, of which training observes those in `mask`. So
 all routes, and with a leading dimension all seeds and all masks, train as one batched product of matrices.
 
-Weights are a list [encoders (runs, hidden, M · features), hidden (runs, hidden, hidden), decoders (runs, M · outputs,
-hidden)]; a mask is (M, M) or (runs, M, M) with rows for output domains and columns for input domains.
+Weights are a list [encoders (seeds, hidden, M · features), hidden (seeds, hidden, hidden), decoders (seeds, M · outputs,
+hidden)]; a mask is (M, M) or (seeds, M, M) with rows for output domains and columns for input domains.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy.sparse.csgraph import connected_components
+from torch import Tensor
 
-from lib.gated.network import Data, Network
-from lib.linear.descent import descend
+from lib.gated.network import Data, Network, one_per_seed
+from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams, random_matrix
+from lib.linear.shapes import axes
 
 
 @dataclass
@@ -28,19 +31,22 @@ class Task:
     (domains, features), the inputs' variances; `yy` the mean squared length of a target, which all routes share.
     """
 
-    yx: torch.Tensor
-    variance: torch.Tensor
+    yx: Tensor
+    variance: Tensor
     yy: float
 
     @property
-    def sizes(self):
-        return self.yx.shape  # domains, outputs, features
+    def sizes(self) -> tuple[int, int, int]:
+        """(domains, outputs, features)."""
+        return tuple(self.yx.shape)
 
-    def to(self, dtype=None, device=None):
+    def to(self, dtype: torch.dtype | None = None, device: str | torch.device | None = None) -> "Task":
+        """The same in another precision, or elsewhere."""
         return Task(self.yx.to(device, dtype), self.variance.to(device, dtype), self.yy)
 
 
-def shared_task(x, y, domains):
+@axes(x="features items", y="outputs items")
+def shared_task(x: Tensor, y: Tensor, domains: int) -> Task:
     """The same dataset in every domain: x (features, items) with uncorrelated features, y (outputs, items)."""
     items = x.shape[-1]
     covariance = x @ x.mT / items
@@ -50,25 +56,25 @@ def shared_task(x, y, domains):
     return Task(yx, covariance.diagonal().expand(domains, -1), float((y**2).sum() / items))
 
 
-def circulant(domains, trained):
+def circulant(domains: int, trained: int) -> Tensor:
     """Input domain i is trained with the outputs i, i+1, …, i + trained - 1, cyclically: (M, M) (Neural Race, Fig. 4d)."""
     return _checked((torch.arange(domains)[:, None] - torch.arange(domains)) % domains < trained, trained)
 
 
-def blocks(domains, number):
+def blocks(domains: int, number: int) -> Tensor:
     """`number` groups of domains, each trained completely within itself and never with another group."""
     group = torch.arange(domains) * number // domains
     return _checked(group[:, None] == group, number)
 
 
-def star(domains):
+def star(domains: int) -> Tensor:
     """One input domain is trained with every output, and one output with every input: 2 M - 1 routes, all connected."""
     mask = torch.zeros(domains, domains, dtype=torch.bool)
     mask[0], mask[:, 0] = True, True
     return mask
 
 
-def scattered(domains, trained, seed=0):
+def scattered(domains: int, trained: int, seed: int = 0) -> Tensor:
     """As many routes per domain as `circulant`, but drawn at random: the band, shuffled by swapping pairs of routes."""
     mask = circulant(domains, trained)
     generator = torch.Generator().manual_seed(seed)
@@ -81,13 +87,14 @@ def scattered(domains, trained, seed=0):
     return mask
 
 
-def _checked(mask, number):
+def _checked(mask: Tensor, number: int) -> Tensor:
     if not 1 <= number <= len(mask):
         raise ValueError(f"with {len(mask)} domains this number must lie between 1 and {len(mask)}, not {number}")
     return mask
 
 
-def reachable(mask):
+@axes(mask="domains domains")
+def reachable(mask: Tensor) -> Tensor:
     """(M, M) True for the routes whose two ends hang together through trained routes.
 
     A trained route ties the code of its input domain to that of its output domain. Only along such ties can domains
@@ -100,7 +107,8 @@ def reachable(mask):
     return torch.as_tensor(part[:domains, None] == part[domains:])
 
 
-def rivalry(mask):
+@axes(mask="domains domains")
+def rivalry(mask: Tensor) -> Tensor:
     """How closely the best solution that is not shared follows the shared one: second over first singular value of a mask.
 
     From small weights a network first learns the strongest singular vectors of what it observes, mask ⊗ data. With
@@ -112,24 +120,47 @@ def rivalry(mask):
     return values[..., 1] / values[..., 0]
 
 
-def never_together(mask):
+@axes(mask="domains domains")
+def never_together(mask: Tensor) -> Tensor:
     """Pairs of different input domains that share no trained output, as a (pairs, 2) tensor of indices."""
     common = mask.double().mT @ mask.double()
     return (torch.triu(torch.ones_like(common), 1) * (common == 0)).nonzero()
 
 
-def initial_weights(task, hidden, scale, runs, seed=0, law="orthogonal", dtype=torch.float64, device="cpu"):
-    """Random weights, every encoder and decoder drawn on its own as in a network of separate modules."""
+def step_of_rate(rate: float | Tensor, task: Task, mask: Tensor) -> float | Tensor:
+    """The `step` = 1/tau that does what learning rate λ = `rate` does in the paper's programs, for one mask (M, M).
+
+    Their loss is the mean squared error over items *and outputs*, without the half, summed over trained routes; ours is half
+    the squared length of the error, averaged over items and routes. So step = λ · routes · 2 / outputs.
+    """
+    return rate * int(mask.sum()) * 2 / task.sizes[1]
+
+
+def initial_weights(
+    task: Task,
+    hidden: int,
+    scale: float | Tensor,
+    seeds: int,
+    seed: int = 0,
+    law: str = "orthogonal",
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> list[Tensor]:
+    """Random weights, every encoder and decoder drawn on its own as in a network of separate modules.
+
+    `scale` is one number or one for each seed. For the "xavier" law an encoder's fan-in is the number of features that it
+    really has: with a few principal components instead of all pixels its entries are larger.
+    """
     domains, outputs, features = task.sizes
-    streams = Streams(runs, seed)
-    encoders = random_matrix(streams.normal(domains, hidden, features), scale, law)
-    middle = random_matrix(streams.normal(hidden, hidden), scale, law)
-    decoders = random_matrix(streams.normal(domains, outputs, hidden), scale, law)
-    encoders = encoders.transpose(1, 2).reshape(runs, hidden, -1)
-    return [w.to(device, dtype).contiguous() for w in (encoders, middle, decoders.reshape(runs, -1, hidden))]
+    streams, inner, outer = Streams(seeds, seed), one_per_seed(scale, seeds), one_per_seed(scale, seeds, axes=3)
+    encoders = random_matrix(streams.normal(domains, hidden, features), outer, law)
+    middle = random_matrix(streams.normal(hidden, hidden), inner, law)
+    decoders = random_matrix(streams.normal(domains, outputs, hidden), outer, law)
+    encoders = encoders.transpose(1, 2).reshape(seeds, hidden, -1)
+    return [w.to(device, dtype).contiguous() for w in (encoders, middle, decoders.reshape(seeds, -1, hidden))]
 
 
-def decoupled_weights(task, hidden, start, seed=0):
+def decoupled_weights(task: Task, hidden: int, start: float, seed: int = 0) -> list[Tensor]:
     """Weights with singular values `start` for every mode, aligned with the data's singular vectors (Neural Race Eq. 9)."""
     domains = task.sizes[0]
     u, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
@@ -138,12 +169,17 @@ def decoupled_weights(task, hidden, start, seed=0):
     return [w.unsqueeze(0) for w in weights]
 
 
-def gradient(task, mask, like):
-    """A function that returns dL/dW of the mean over trained routes of Eq. 1, for `linear.descend`.
+def gradient(weights: Sequence[Tensor], task: Task, mask: Tensor) -> list[Tensor]:
+    """dL/dW of the mean over trained routes of Eq. 1, in the shapes of the weights.
 
     The path form of Eqs. 3 and 4 for all routes at once: with everything in blocks it is the gradient of a deep linear
-    network whose error is erased where `mask` is. `like` is a weight, for its dtype and device.
+    network whose error is erased where `mask` is.
     """
+    return _slope(task, mask, weights[0])(weights)
+
+
+def _slope(task: Task, mask: Tensor, like: Tensor) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+    """`gradient` with everything that does not change in training computed once; `like` has the dtype and the device."""
     domains, outputs, features = task.sizes
     mask = mask.to(like)
     seen = mask / mask.sum((-2, -1), keepdim=True)  # probability of each route
@@ -151,58 +187,73 @@ def gradient(task, mask, like):
     minus_target = -seen * task.yx.to(like).transpose(0, 1).reshape(outputs, -1).repeat(domains, 1)
     seen_variance = seen * task.variance.to(like).reshape(-1)
 
-    def of(weights):
+    def of(weights: Sequence[Tensor]) -> list[Tensor]:
         encoders, middle, decoders = weights
-        inner = middle @ encoders  # (runs, hidden, M features)
-        error = torch.addcmul(minus_target, seen_variance, decoders @ inner)  # (runs, M outputs, M features)
+        inner = middle @ encoders  # (seeds, hidden, M features)
+        error = torch.addcmul(minus_target, seen_variance, decoders @ inner)  # (seeds, M outputs, M features)
         back = decoders.mT @ error
         return [middle.mT @ back, back @ encoders.mT, error @ inner.mT]
 
     return of
 
 
-def train(weights, task, mask, *, step, steps, every=10, momentum=0.0, observe=None, label=""):
-    """Full-batch gradient descent of all runs together, in place. `step` is 1/tau in the convention of Eq. 1.
+@axes(mask="domains domains")
+def train(
+    weights: list[Tensor],
+    task: Task,
+    mask: Tensor,
+    *,
+    step: float | Tensor,
+    steps: int,
+    every: int = 10,
+    momentum: float = 0.0,
+    velocity: list[Tensor] | None = None,
+    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+    label: str = "",
+) -> Recording:
+    """Full-batch gradient descent of all seeds together, in place. `step` is 1/tau in the convention of Eq. 1, see
+    `step_of_rate`; one number, or one for each seed.
 
-    Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, runs); for `untrained`
-    a mask with all routes gives 0. `observe(weights)` may add more.
+    Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, seeds); for `untrained`
+    a mask with all routes gives 0. `observe(weights)` may add more. To go on later with the same momentum, hand the same
+    `velocity` (zeros in the shapes of the weights at first) to every call.
     """
 
-    def look(w):
+    def look(w: list[Tensor]) -> dict[str, Tensor]:
         losses = route_losses(w, task)
         seen = {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
         return seen | (observe(w) if observe else {})
 
-    if isinstance(step, torch.Tensor):
-        step = step.to(weights[0]).reshape(-1, 1, 1)
-    of = gradient(task, mask, weights[0])
-    return descend(weights, of, step=step, steps=steps, every=every, observe=look, momentum=momentum, label=label)
+    plan = dict(steps=steps, every=every, momentum=momentum, velocity=velocity, observe=look, label=label)
+    step = one_per_seed(step).to(weights[0]) if isinstance(step, Tensor) else step
+    return descend(weights, _slope(task, mask, weights[0]), step=step, **plan)
 
 
-def over(values, mask):
+@axes(values="domains domains", mask="domains domains")
+def over(values: Tensor, mask: Tensor) -> Tensor:
     """Mean of values (..., M, M) over the routes in `mask`, (...,)."""
     mask = mask.to(values)
     return (values * mask).sum((-2, -1)) / mask.sum((-2, -1)).clamp(min=1)
 
 
-def route_maps(weights, task):
-    """The map of every route, (runs, output domain, input domain, outputs, features)."""
+def route_maps(weights: Sequence[Tensor], task: Task) -> Tensor:
+    """The map of every route, (seeds, output domain, input domain, outputs, features)."""
     encoders, middle, decoders = weights
     domains, outputs, features = task.sizes
     total = decoders @ (middle @ encoders)
     return total.unflatten(-1, (domains, features)).unflatten(-3, (domains, outputs)).transpose(-3, -2)
 
 
-def route_losses(weights, task):
-    """Half the mean squared error of every route, (runs, output domain, input domain) (Neural Race Eq. 1 by route)."""
+def route_losses(weights: Sequence[Tensor], task: Task) -> Tensor:
+    """Half the mean squared error of every route, (seeds, output domain, input domain) (Neural Race Eq. 1 by route)."""
     maps = route_maps(weights, task)
     yx, variance = task.yx.to(maps), task.variance.to(maps)
     cross = (maps * yx).sum((-2, -1))
     return 0.5 * task.yy - cross + 0.5 * (maps**2 * variance[:, None, :]).sum((-2, -1))
 
 
-def singular_values(weights, task):
-    """Leading singular values of encoders, hidden matrix and decoders, (runs, 3, modes); outer ones averaged."""
+def singular_values(weights: Sequence[Tensor], task: Task) -> Tensor:
+    """Leading singular values of encoders, hidden matrix and decoders, (seeds, 3, modes); outer ones averaged."""
     encoders, middle, decoders = weights
     domains, outputs, features = task.sizes
     number = min(outputs, features)
@@ -211,8 +262,8 @@ def singular_values(weights, task):
     return torch.stack([outer, torch.linalg.svdvals(middle)[..., :number], last], -2)
 
 
-def similarity(weights):
-    """Inner products of the first hidden layer's codes, (runs, M · features, M · features) (Neural Race, Fig. 4g).
+def similarity(weights: Sequence[Tensor]) -> Tensor:
+    """Inner products of the first hidden layer's codes, (seeds, M · features, M · features) (Neural Race, Fig. 4g).
 
     For one-hot inputs a code is a column of the encoders.
     """
@@ -220,22 +271,23 @@ def similarity(weights):
     return encoders.mT @ encoders
 
 
-def domain_cosine(weights, task):
-    """Cosine between the codes that two input domains give to the same item, mean over items: (runs, M, M)."""
+def domain_cosine(weights: Sequence[Tensor], task: Task) -> Tensor:
+    """Cosine between the codes that two input domains give to the same item, mean over items: (seeds, M, M)."""
     domains, _, features = task.sizes
     codes = weights[0].unflatten(-1, (domains, features))
     codes = codes / codes.norm(dim=-3, keepdim=True)
     return torch.einsum("...hif,...hjf->...ij", codes, codes) / features
 
 
-def balance(weights, task):
-    """The balance law at the two hidden layers, stacked: (runs, 2, hidden, hidden). See `gated.balance`."""
+def balance(weights: Sequence[Tensor]) -> Tensor:
+    """The balance law at the two hidden layers, stacked: (seeds, 2, hidden, hidden). See `gated.balance`."""
     encoders, middle, decoders = weights
     first = encoders @ encoders.mT - middle.mT @ middle
     return torch.stack([first, middle @ middle.mT - decoders.mT @ decoders], -3)
 
 
-def as_gated_network(x, y, mask, hidden):
+@axes(x="features items", y="outputs items", mask="domains domains")
+def as_gated_network(x: Tensor, y: Tensor, mask: Tensor, hidden: int) -> tuple[Network, Data]:
     """The same network and data for the general engine: `Network`, `Data` with one example per trained route and item."""
     domains, items = len(mask), x.shape[-1]
     ways = mask.nonzero()  # (routes, 2): output domain, input domain
@@ -252,7 +304,8 @@ def as_gated_network(x, y, mask, hidden):
     return Network(sizes, edges), data
 
 
-def sharing_network(x, y, domains, degrees, hidden):
+@axes(x="features items", y="outputs items")
+def sharing_network(x: Tensor, y: Tensor, domains: int, degrees: Sequence[int], hidden: int) -> tuple[Network, Data]:
     """Routing through separate hidden pathways, of which each serves a group of inputs and a group of outputs (Fig. 5a).
 
     `degrees` lists numbers of routes per pathway, squares of divisors of `domains`: (1,) is a pathway for each route,
@@ -283,8 +336,8 @@ def sharing_network(x, y, domains, degrees, hidden):
     return Network(sizes, edges), data
 
 
-def gated_weights(weights, task):
-    """The stacked weights of one run as the general engine names them."""
+def gated_weights(weights: Sequence[Tensor], task: Task) -> dict[str, Tensor]:
+    """The stacked weights as the general engine names them, dict of (seeds, rows, columns)."""
     encoders, middle, decoders = weights
     domains, outputs, features = task.sizes
     named = {f"in{i}→first": encoders[..., i * features : (i + 1) * features] for i in range(domains)}

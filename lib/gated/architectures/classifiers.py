@@ -1,0 +1,195 @@
+"""Routing networks on real images (Neural Race, Section 5 and Appendix D).
+
+Every input domain sees the same images through a transformation of its own (permuted pixels, a rotation), every output
+domain names the classes in an order of its own. Three facts make this cheap at identical results:
+
+*Linear pathways and squared loss* see the images only through their correlations, so training runs on a
+`routing.Task`, whatever the number of images (`task_of`).
+*A rotation of pixels is linear*, so the correlations of all rotated domains follow from those of the upright images
+(`rotated_domains`).
+*A permutation of pixels or labels is undone* by re-ordering an encoder's columns or a decoder's rows, and these start
+random anyway: permuted domains are copies of one dataset with other random weights.
+
+Cross-entropy and the leaky ReLU need the images themselves: `train_classifier` runs on minibatches, all networks at once.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from lib.data.image_domains import Domains
+from lib.gated.architectures import routing
+from lib.gated.network import one_per_seed
+from lib.linear.descent import Recording, descend
+from lib.linear.draws import Streams, random_matrix
+from lib.linear.shapes import axes
+
+
+def classes_of(domains_data: Domains) -> int:
+    """How many classes there are: the largest label, plus one."""
+    return 1 + int(max(domains_data.y_train.max(), domains_data.y_test.max()))
+
+
+@axes(labels="images")
+def targets(labels: Tensor, classes: int | None = None) -> Tensor:
+    """Centred one-hot targets, (classes, images): with centred inputs no biases are needed."""
+    hot = torch.nn.functional.one_hot(labels, -1 if classes is None else classes).mT.float()
+    return hot - hot.mean(-1, keepdim=True)
+
+
+def task_of(domains_data: Domains, domains: int) -> routing.Task:
+    """The `routing.Task` of squared loss on the training images: everything that linear pathways see of them."""
+    y = targets(domains_data.y_train, classes_of(domains_data)).to(domains_data.train)
+    yx = y @ domains_data.train.mT / y.shape[-1]
+    return routing.Task(yx.expand(domains, -1, -1), domains_data.variance.expand(domains, -1), float((y**2).sum() / y.shape[-1]))
+
+
+def route_errors(weights: list[Tensor], domains_data: Domains, images: int | None = None) -> Tensor:
+    """Share of test images that each route gets wrong, (seeds, output domain, input domain)."""
+    encoders, middle, decoders = weights
+    test, labels = domains_data.test, domains_data.y_test
+    if images is not None:
+        test, labels = test[..., :images], labels[:images]
+    features = test.shape[-2]
+    domains = encoders.shape[-1] // features
+    inner = (middle @ encoders).unflatten(-1, (domains, features))  # (seeds, hidden, M, features)
+    wrong = []
+    for i in range(domains):
+        scores = decoders @ (inner[..., i, :] @ test[i % len(test)])  # (seeds, M classes, images)
+        wrong.append((scores.unflatten(-2, (domains, -1)).argmax(-2) != labels).float().mean(-1))
+    return torch.stack(wrong, -1)
+
+
+# ---- networks that need the images: cross-entropy, biases, leaky ReLU ------------------------------------------------
+
+
+def initial_classifier(
+    domains: int,
+    features: int,
+    hidden: int,
+    classes: int,
+    gain: float | Tensor,
+    seeds: int,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float32,
+    device: str | torch.device = "cpu",
+) -> list[Tensor]:
+    """Weights and zero biases, Xavier times `gain`: encoders (seeds, M, hidden, features), hidden matrix (seeds, 1, hidden,
+    hidden), decoders (seeds, 1, M · classes, hidden), each followed by its bias as a column.
+
+    `gain` is one number or one for each seed.
+    """
+    streams, gain = Streams(seeds, seed), one_per_seed(gain, seeds, axes=3)
+    encoders = random_matrix(streams.normal(domains, hidden, features), gain, "xavier")
+    middle = random_matrix(streams.normal(1, hidden, hidden), gain, "xavier")
+    decoders = random_matrix(streams.normal(domains, classes, hidden), gain, "xavier").reshape(seeds, 1, -1, hidden)
+    weights = []
+    for w in (encoders, middle, decoders):
+        weights += [w, torch.zeros(*w.shape[:-1], 1, dtype=torch.float64)]
+    return [w.to(device, dtype) for w in weights]
+
+
+def _forward(weights: list[Tensor], x: Tensor, leak: float) -> tuple[Tensor, Tensor, Tensor]:
+    encoders, b1, middle, b2, decoders, b3 = weights
+    first = encoders @ x + b1  # (seeds, M, hidden, images)
+    first = torch.nn.functional.leaky_relu(first, leak)
+    second = torch.nn.functional.leaky_relu(middle @ first + b2, leak)
+    return first, second, decoders @ second + b3  # scores: (seeds, input domain, M classes, images)
+
+
+def _shares(mask: Tensor) -> Tensor:
+    """Weight of each route in the loss, (..., input domain, output domain)."""
+    return (mask / mask.sum((-2, -1), keepdim=True)).mT
+
+
+@axes(x="features images", labels="images", mask="domains domains")
+def classifier_loss(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> Tensor:
+    """The cross-entropy, averaged over trained routes and images, (seeds,). Arguments as for `classifier_gradient`."""
+    domains = weights[0].shape[1]
+    scores = _forward(weights, x, leak)[-1].unflatten(-2, (domains, -1))  # (seeds, in, out, classes, images)
+    right = labels.expand(domains, -1)[:, None].expand(*scores.shape[:2], -1, 1, -1)
+    each = torch.logsumexp(scores, -2) - scores.gather(-2, right)[..., 0, :]  # (seeds, in, out, images)
+    return (each.mean(-1) * _shares(mask.to(scores))).sum((-2, -1))
+
+
+@axes(x="features images", labels="images", mask="domains domains")
+def classifier_gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> list[Tensor]:
+    """Gradient of `classifier_loss`, for all seeds at once, in the shapes of the weights.
+
+    x is (M or 1, features, images); labels (images,) or (M, images) with an order of classes for each output domain;
+    mask (seeds, M, M) or (M, M). `leak` is the slope of the hidden units below zero: 1 is a linear network.
+    """
+    return _gradient(weights, x, labels, mask, leak)
+
+
+def _gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float) -> list[Tensor]:
+    encoders, _, middle, _, decoders, _ = weights
+    domains = encoders.shape[1]
+    first, second, scores = _forward(weights, x, leak)
+    error = torch.softmax(scores.unflatten(-2, (domains, -1)), -2)  # (seeds, in, out, classes, images)
+    hot = torch.nn.functional.one_hot(labels.expand(domains, -1), error.shape[-2]).mT.to(error)  # (out, classes, images)
+    share = _shares(mask.to(error)) / x.shape[-1]  # (..., in, out)
+    error = ((error - hot) * share[..., None, None]).flatten(-3, -2)  # (seeds, in, M classes, images)
+    back2 = decoders.mT @ error
+    back2 = torch.where(second > 0, back2, leak * back2)
+    back1 = middle.mT @ back2
+    back1 = torch.where(first > 0, back1, leak * back1)
+    return [
+        back1 @ x.mT,
+        back1.sum(-1, keepdim=True),
+        (back2 @ first.mT).sum(1, keepdim=True),
+        back2.sum((1, -1), keepdim=True),
+        (error @ second.mT).sum(1, keepdim=True),
+        error.sum((1, -1), keepdim=True),
+    ]
+
+
+@axes(mask="domains domains")
+def train_classifier(
+    weights: list[Tensor],
+    domains_data: Domains,
+    mask: Tensor,
+    *,
+    step: float,
+    steps: int,
+    generator: torch.Generator,
+    batch: int = 64,
+    every: int | None = None,
+    momentum: float = 0.9,
+    velocity: list[Tensor] | None = None,
+    leak: float = 1.0,
+    watch: int = 500,
+    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+) -> Recording:
+    """Minibatch descent on cross-entropy for all seeds together, in place; every network and route sees the same images.
+
+    `generator` draws the batches and moves on with every one, so a second call with it sees other images; with the same
+    `velocity` too (zeros in the shapes of the weights at first) two calls are one long training. Records "loss" (times,
+    seeds), the cross-entropy of trained routes on the first `watch` training images, and what `observe(weights)` returns,
+    before and after and every `every` steps.
+    """
+    mask, number = mask.to(weights[0]), domains_data.train.shape[-1]
+
+    def slope(w: list[Tensor]) -> list[Tensor]:
+        chosen = torch.randint(number, (batch,), generator=generator).to(domains_data.train.device)
+        return _gradient(w, domains_data.train[..., chosen], domains_data.y_train[chosen], mask, leak)
+
+    def look(w: list[Tensor]) -> dict[str, Tensor]:
+        x, labels = domains_data.train[..., :watch], domains_data.y_train[:watch]
+        seen = {"loss": classifier_loss(w, x, labels, mask, leak)}
+        return seen | observe(w) if observe else seen
+
+    plan = dict(step=step, steps=steps, every=every or max(steps, 1), momentum=momentum, velocity=velocity)
+    return descend(weights, slope, observe=look, **plan)
+
+
+def classifier_errors(weights: list[Tensor], domains_data: Domains, leak: float = 1.0, images: int | None = None) -> Tensor:
+    """Share of test images that each route gets wrong, (seeds, output domain, input domain)."""
+    domains = weights[0].shape[1]
+    x, labels = domains_data.test[..., :images], domains_data.y_test[:images]
+    parts = []
+    for i in range(0, x.shape[-1], 250):  # in parts: the scores of all routes are large
+        scores = _forward(weights, x[..., i : i + 250], leak)[-1].unflatten(-2, (domains, -1))
+        parts.append(scores.argmax(-2) != labels[i : i + 250])
+    return torch.cat(parts, -1).float().mean(-1).mT

@@ -1,0 +1,191 @@
+"""Two-layer linear pathways side by side, each with its own gate over the data: the race in its simplest form.
+
+Pathway p maps its effective inputs, the data points for which its gate is open, through W1 (hidden, features) and W2
+(outputs, hidden) onto the shared output; answers add up. All pathways, and all networks of an ensemble, run as one
+tensor program on their effective correlations: w1 (..., pathways, hidden, features), w2 (..., pathways, outputs, hidden).
+For gated networks on any other graph see `lib.gated`, against which this special case is tested.
+
+Losses are half the squared error summed over outputs, and over items the mean (`reduction="mean"`) or, as in Make Haste
+Slowly, the sum. *Detached* pathways are trained on the residual: they see the error of the whole network, the others only
+the error that they make among themselves.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+
+import torch
+from torch import Tensor
+
+from lib.linear.descent import Recording, descend
+from lib.linear.draws import Streams
+from lib.linear.shapes import axes
+
+
+@axes(x="features items", gates="pathways items", features="pathways features")
+def effective_inputs(x: Tensor, gates: Tensor, features: Tensor | None = None) -> Tensor:
+    """What each pathway sees: (pathways, features, items), zero where its gate is shut.
+
+    x (features, items), gates (pathways, items); `features` (pathways, features) hides input features from a pathway.
+    """
+    seen = x * gates[:, None, :].to(x)
+    return seen if features is None else seen * features[:, :, None].to(x)
+
+
+@axes(inputs="pathways features items", y="outputs items")
+def effective_correlations(inputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Sigma_yx(p) (pathways, outputs, features) and Sigma_x(j, p) (pathways, pathways, features, features).
+
+    Means over all items, gated or not: Make Haste Slowly Eq. 4.
+    """
+    items = y.shape[-1]
+    return y @ inputs.mT / items, torch.einsum("jfn,pgn->jpfg", inputs, inputs) / items
+
+
+def initial_pathways(
+    widths: Sequence[int],
+    features: int,
+    outputs: int,
+    std: float | Tensor,
+    *,
+    ensemble: Sequence[int] = (),
+    seed: int = 0,
+    compress: bool = True,
+) -> list[Tensor]:
+    """Normal weights for pathways of the given hidden widths: [w1, w2]; `std` is a number or one per pathway.
+
+    `ensemble` are the leading dimensions, with the independent networks (seeds) last: each has random numbers of its own.
+    Training a linear pathway commutes with rotations of its hidden layer, and its weights start within the span of
+    features + outputs hidden directions, so a wide pathway is *exactly* a pathway of that many units (`compressed`).
+    Without compression narrow pathways are padded with units of zero weight, which stay zero.
+    """
+    *conditions, seeds = ensemble or (1,)
+    streams = Streams(seeds, seed)
+
+    def normal(rows: int, columns: int) -> Tensor:
+        drawn = streams.normal(*conditions, rows, columns).movedim(0, len(conditions))  # (*conditions, seeds, rows, columns)
+        return drawn if ensemble else drawn[0]
+
+    hidden = features + outputs if compress else max(widths)
+    w1 = torch.zeros(*ensemble, len(widths), hidden, features, dtype=torch.float64)
+    w2 = torch.zeros(*ensemble, len(widths), outputs, hidden, dtype=torch.float64)
+    stds = torch.as_tensor(std, dtype=torch.float64).expand(len(widths))
+    for p, width in enumerate(widths):
+        a, b = normal(width, features) * stds[p], normal(outputs, width) * stds[p]
+        if compress:
+            a, b = compressed(a, b)
+        w1[..., p, : a.shape[-2], :] = a
+        w2[..., p, :, : b.shape[-1]] = b
+    return [w1, w2]
+
+
+@axes(w1="hidden features", w2="outputs hidden")
+def compressed(w1: Tensor, w2: Tensor) -> tuple[Tensor, Tensor]:
+    """The same linear pathway with min(hidden, features + outputs) units: rotate the hidden layer by QR of [W1 W2ᵀ]."""
+    r = torch.linalg.qr(torch.cat([w1, w2.mT], -1), mode="r").R  # (..., units, features + outputs)
+    return r[..., : w1.shape[-1]], r[..., w1.shape[-1] :].mT.contiguous()
+
+
+@axes(inputs="pathways features items", y="outputs items")
+def aligned_pathways(inputs: Tensor, y: Tensor, strength: float | Tensor) -> list[Tensor]:
+    """[w1, w2] that start exactly along the first gradient: W2 W1 = strength · U Vᵀ of each Sigma_yx(p), balanced.
+
+    Small random weights do this by themselves before anything is visible (silent alignment), with a strength of
+    hidden · variance / 2. From here training is deterministic: the race reduction without a fitted constant.
+    """
+    u, s, vt = torch.linalg.svd(y @ inputs.mT, full_matrices=False)
+    root = torch.as_tensor(strength, dtype=torch.float64).expand(len(inputs)).sqrt()[:, None, None]
+    real = (s > s.amax() * 1e-10)[:, None, :]  # directions without any correlation get no start
+    return [root * vt * real.mT, root * u * real]
+
+
+def maps(weights: Sequence[Tensor]) -> Tensor:
+    """W2 W1 of every pathway, (..., pathways, outputs, features)."""
+    return weights[1] @ weights[0]
+
+
+@axes(inputs="pathways features items")
+def outputs(weights: Sequence[Tensor], inputs: Tensor) -> Tensor:
+    """The network's answer, (..., outputs, items): the sum over its open pathways."""
+    return torch.einsum("...pof,pfn->...on", maps(weights), inputs)
+
+
+@axes(inputs="pathways features items", y="outputs items")
+def gradient(
+    weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str = "mean", detached: Collection[int] = ()
+) -> list[Tensor]:
+    """dL/dW of [w1, w2], computed from the effective correlations alone (Make Haste Slowly Eq. 3).
+
+    `detached` are the numbers of the pathways that are trained on the residual of the others.
+    """
+    return _slope(inputs, y, reduction, detached)(weights)
+
+
+def _slope(
+    inputs: Tensor, y: Tensor, reduction: str, detached: Collection[int] = ()
+) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+    """`gradient` with the correlations computed once. All pathways' features stand side by side, pathways · features."""
+    pathways, features = inputs.shape[:2]
+    flat = inputs.flatten(0, 1)
+    items = _items(y, reduction)
+    yx, xx = y @ flat.mT / items, flat @ flat.mT / items
+    if set(detached) - set(range(pathways)):
+        raise ValueError(f"there are {pathways} pathways, numbered from 0; {sorted(detached)} cannot be detached")
+    if detached:
+        late = torch.zeros(pathways, dtype=torch.bool)
+        late[list(detached)] = True
+        hears = late | ~late[:, None]  # (heard, hearing): a pathway that is not detached does not hear those that are
+        xx = xx * hears.repeat_interleave(features, 0).repeat_interleave(features, 1).to(xx)
+
+    def of(weights: Sequence[Tensor]) -> list[Tensor]:
+        w1, w2 = weights
+        total = (w2 @ w1).transpose(-3, -2).flatten(-2)  # (..., outputs, pathways · features)
+        error = (total @ xx - yx).unflatten(-1, (pathways, -1)).transpose(-3, -2)  # (..., pathways, outputs, features)
+        return [w2.mT @ error, error @ w1.mT]
+
+    return of
+
+
+@axes(inputs="pathways features items", y="outputs items")
+def loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Half the squared error summed over outputs, and over items the mean or the sum; one number per network."""
+    return _loss(weights, inputs, y, _items(y, reduction))
+
+
+def _loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, items: int) -> Tensor:
+    answer = torch.einsum("...pof,pfn->...on", maps(weights), inputs)
+    return 0.5 * (answer - y).square().sum((-2, -1)) / items
+
+
+def _items(y: Tensor, reduction: str) -> int:
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"unknown reduction {reduction!r}; choose mean or sum")
+    return y.shape[-1] if reduction == "mean" else 1
+
+
+@axes(inputs="pathways features items", y="outputs items")
+def train(
+    weights: list[Tensor],
+    inputs: Tensor,
+    y: Tensor,
+    *,
+    step: float | Tensor,
+    steps: int,
+    every: int = 1,
+    reduction: str = "mean",
+    momentum: float = 0.0,
+    velocity: list[Tensor] | None = None,
+    detached: Collection[int] = (),
+    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+    label: str = "gated pathways",
+) -> Recording:
+    """Gradient descent in place; records "loss" (times, *ensemble) of the whole network and what `observe` returns.
+
+    `detached` are the numbers of the pathways that are trained on the residual of the others. To resume, hand the same
+    `velocity` (zeros in the shapes of the weights at first) to every call.
+    """
+
+    def watch(w: list[Tensor]) -> dict[str, Tensor]:
+        seen = {"loss": _loss(w, inputs, y, _items(y, reduction))}
+        return seen | observe(w) if observe else seen
+
+    plan = dict(step=step, steps=steps, every=every, momentum=momentum, velocity=velocity, observe=watch, label=label)
+    return descend(weights, _slope(inputs, y, reduction, detached), **plan)

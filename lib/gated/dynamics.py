@@ -1,0 +1,120 @@
+"""How gated networks learn: gradient flow, gradient descent, and what the flow conserves (Neural Race, Section 2)."""
+
+import math
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+import torch
+from scipy.integrate import solve_ivp
+from torch import Tensor
+
+from lib.gated.engine import Statistics, Weights, backpropagate, check_weights, gradient, loss, loss_of_statistics
+from lib.gated.network import Data, Network, one_per_seed
+from lib.linear.descent import Recording, descend
+
+
+def flow(
+    network: Network,
+    weights: Weights,
+    source: Statistics | Data,
+    times: Sequence[float] | Tensor,
+    tau: float = 1.0,
+    rtol: float = 1e-11,
+) -> Weights:
+    """Weights under gradient flow tau dW/dt = -dL/dW at `times`, dict of (times, ..., rows, columns) (Neural Race Eq. 2).
+
+    `source` is the `Statistics` of the effective datasets, or the `Data` themselves: the same flow, faster on graphs with
+    more paths than edges. An adaptive Runge-Kutta integration (order 8) to relative precision `rtol`; the whole ensemble
+    is one system.
+    """
+    names, shapes = list(network.edges), [weights[name].shape for name in network.edges]
+    lengths = [math.prod(shape) for shape in shapes]
+    slope = backpropagate if isinstance(source, Data) else gradient
+
+    def unpack(flat: np.ndarray) -> Weights:
+        parts = torch.as_tensor(flat).split(lengths, dim=-1)
+        return {n: part.reshape(*part.shape[:-1], *s) for n, part, s in zip(names, parts, shapes, strict=True)}
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        uphill = slope(network, unpack(flat), source)
+        return torch.cat([uphill[name].reshape(-1) for name in names]).numpy() / -tau
+
+    start = torch.cat([weights[name].reshape(-1) for name in names]).double().numpy()
+    return unpack(integrate(velocity, start, times, rtol))
+
+
+def integrate(velocity: Callable, start: np.ndarray, times: Sequence[float] | Tensor, rtol: float) -> np.ndarray:
+    """Solution of the differential equation d start / dt = velocity(t, start) at `times`, (times, ...)."""
+    times = np.asarray(times, dtype=float)
+    if start.size == 0:  # nothing moves
+        return np.empty((len(times), 0))
+    # the absolute tolerance lies far below the smallest starting weights, which decide when learning sets in
+    solution = solve_ivp(velocity, (0.0, times[-1]), start, "DOP853", times, rtol=rtol, atol=rtol * 1e-4)
+    if not solution.success:
+        raise RuntimeError(f"the integration stopped at time {solution.t[-1]:.4g}: {solution.message}")
+    return solution.y.T.copy()
+
+
+def train(
+    network: Network,
+    weights: Weights,
+    source: Statistics | Data,
+    *,
+    step: float | Tensor,
+    steps: int,
+    every: int = 1,
+    momentum: float = 0.0,
+    velocity: Weights | None = None,
+    observe: Callable[[Weights], dict[str, Tensor]] | None = None,
+    detached: Collection[str] = (),
+    label: str = "",
+) -> Recording:
+    """Full-batch gradient descent in place: `flow` with a finite step of size `step` = 1/tau, one number or one per seed.
+
+    `source` is the `Statistics` of the effective datasets or the `Data`: the same steps, by paths or through the nodes.
+    Records "loss" (times, ...) of the whole network and what `observe(weights)` returns. To resume as if training had
+    never stopped, hand the same `velocity` (zeros in the shape of the weights at first) to every call. Paths through one of
+    the `detached` nodes or edges are trained on the residual that the others leave; the others do not feel them.
+    """
+    by_nodes = isinstance(source, Data)
+    check_weights(network, weights, source if by_nodes else None)
+    slope, value = (backpropagate, loss) if by_nodes else (gradient, loss_of_statistics)
+
+    def look(w: Weights) -> dict[str, Tensor]:
+        seen = {"loss": value(network, w, source)}
+        return seen | observe(w) if observe else seen
+
+    return descend(
+        weights,
+        lambda w: slope(network, w, source, detached=detached),
+        step=one_per_seed(step).to(next(iter(weights.values()))) if isinstance(step, Tensor) else step,
+        steps=steps,
+        every=every,
+        momentum=momentum,
+        velocity=velocity,
+        observe=look,
+        label=label,
+    )
+
+
+def balance(network: Network, weights: Weights) -> dict[str, Tensor]:
+    """Σ_in W Wᵀ - Σ_out Wᵀ W at every hidden node, dict of (..., size, size).
+
+    Constant under gradient flow for every graph, every gating, every dataset and every start, and with it a check of
+    any run: whatever drifts is the error of the integration (for gradient descent proportional to the step). It
+    generalises the conserved M B1² - B2² of Neural Race, Section 4.
+    """
+    law = {}
+    for node in network.hidden:
+        into = sum(weights[edge.name] @ weights[edge.name].mT for edge in network.incoming[node])
+        law[node] = into - sum(weights[edge.name].mT @ weights[edge.name] for edge in network.outgoing[node])
+    return law
+
+
+def balance_drift(network: Network, start: Weights, end: Weights) -> float:
+    """Largest change of the conserved `balance` between two sets of weights, relative to the weights' largest square."""
+    before, after = balance(network, start), balance(network, end)
+    if not before:
+        raise ValueError("the network has no hidden node, so nothing is conserved")
+    size = max((weight**2).sum((-2, -1)).max() for weight in (*start.values(), *end.values()))
+    return float(max((after[node] - before[node]).abs().max() for node in before) / size)
