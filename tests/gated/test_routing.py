@@ -239,3 +239,10 @@ def test_sharing_equations_are_the_race_on_the_explicit_graph(shared):
 def test_groups_must_divide_the_domains():
     with pytest.raises(ValueError, match="square of a divisor of 4"):
         routing.sharing_network(X, Y, 4, (9,), 5)
+
+
+def test_the_mean_over_routes_by_hand():
+    values = torch.arange(1.0, 10).reshape(3, 3)
+    one, two = torch.zeros(3, 3), torch.zeros(3, 3)
+    one[1, 2], two[0, 0], two[2, 2] = 1, 1, 1
+    assert routing.over(values, one) == 6 and routing.over(values, two) == 5 and routing.over(values, 0 * one) == 0

@@ -122,3 +122,8 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
     assert torch.equal(curves.interval(values.T, dim=0), curves.interval(values))
     with pytest.raises(ValueError, match="at least 2"):
         curves.interval(values[:, :1])
+
+
+def test_area_between_two_curves_by_hand():
+    reference = torch.tensor([[3.0, 4], [2, 3], [1, 1]])
+    assert curves.area(reference + torch.tensor([1.0, -2]), reference).tolist() == pytest.approx([3 / 6, 6 / 8])

@@ -140,9 +140,8 @@ class _Finder(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_If(self, node: ast.If) -> None:
-        if not isinstance(node.body[-1], ast.Raise):  # a refusal
-            self.visit(node.test)
-        for part in (*node.body, *node.orelse):
+        refusal = isinstance(node.body[-1], ast.Raise)
+        for part in node.orelse if refusal else (node.test, *node.body, *node.orelse):
             self.visit(part)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
