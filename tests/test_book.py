@@ -11,13 +11,14 @@ from playwright.sync_api import sync_playwright
 
 from lib.press import claims, pages
 from lib.press.environment import ROOT
+from lib.press.rendering import extension
 from lib.press.rendering import generated as directives
-from lib.press.workbench import browser as chromium
+from lib.press.workbench import browser as installed
 from lib.press.workbench import commands
 
-BROWSER = chromium.find()
+BROWSER = installed.find()
 if BROWSER is None and os.environ.get("CI") != "true":
-    pytest.skip(f"browser tests are skipped. {chromium.NONE_FOUND}", allow_module_level=True)
+    pytest.skip(f"browser tests are skipped. {installed.NONE_FOUND}", allow_module_level=True)
 
 HTML = ROOT / "_build" / "html"
 
@@ -25,7 +26,7 @@ HTML = ROOT / "_build" / "html"
 @pytest.fixture(scope="module")
 def book():
     """The book, rendered with warnings as errors."""
-    assert BROWSER is not None, chromium.NONE_FOUND
+    assert BROWSER is not None, installed.NONE_FOUND
     assert commands.render() == 0
     return HTML
 
@@ -33,7 +34,7 @@ def book():
 @pytest.fixture(scope="module")
 def chromium(book):
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=list(chromium.FLAGS))
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=list(installed.FLAGS))
         yield browser
         browser.close()
 
@@ -143,7 +144,7 @@ def test_launch_buttons_appear_with_an_address():
     class App:
         srcdir = str(ROOT)
 
-    book.configure(App, Config)
+    extension.configure(App, Config)
     assert Config.html_theme_options["launch_buttons"]["colab_url"] and Config.html_theme_options["use_repository_button"]
 
 

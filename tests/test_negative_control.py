@@ -20,9 +20,8 @@ PLANTED = [
     ),
     ("relu/separability", "xor_pathways", "squared / 4 → 1.01 * squared / 4", "relu/test_separability.py"),
     ("redshift/infinite_width", "kernel", "hidden * k → 1.01 * hidden * k", "redshift/test_infinite_width.py"),
-    ("biases/theory", "block_width", "n * math.log(delta) / math.log1p(-p) → 1.01 * n * math.log(delta) / math.log1p(-p)",
-     "biases/test_theory.py"),
-]  # fmt: skip
+    ("biases/theory", "bounded", "a / alpha → 1.01 * a / alpha", "biases/test_theory.py"),
+]
 
 
 @pytest.fixture(scope="module")

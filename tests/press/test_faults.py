@@ -20,7 +20,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from lib.data import files as data_files
 from lib.press import claims, environment, files, pages, parameters, terminal
 from lib.press.errors import PageError, Problem
-from lib.press.workbench import commands, execution, runs, sweeps
+from lib.press.workbench import browser, commands, execution, runs, sweeps
 
 ROOT = environment.ROOT
 
@@ -419,7 +419,7 @@ def test_a_command_line_that_is_wrong(desk, case):
 def test_arguments_of_pytest_need_no_dashes(desk, monkeypatch, given, handed):
     seen = []
     monkeypatch.setattr(pytest, "main", lambda arguments, plugins: seen.append(arguments) or 0)
-    monkeypatch.setattr(environment, "ensure_browser", lambda: "chromium")
+    monkeypatch.setattr(browser, "ensure", lambda: "chromium")
     monkeypatch.setattr(os, "environ", dict(os.environ))
     assert desk("test", *given)[0] == 0 and seen == [handed]
 

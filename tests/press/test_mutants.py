@@ -55,7 +55,7 @@ def test_all_kinds_are_found(found):
     assert "x + 1 → x - 1" in changes(found, "sign")
     assert "-x[0] → +x[0]" in changes(found, "sign")
     assert any(change.startswith("total -=") and "→ total +=" in change for change in changes(found, "sign"))
-    assert {"(x + 1) * width → (x + 1)", "t * 1e-12 → (t)"} <= changes(found, "drop")
+    assert "(x + 1) * width → (x + 1)" in changes(found, "drop")
     assert any("total.mul_(width)" in c and c.endswith("(total.mul_(width).reshape(-1, 2))") for c in changes(found, "drop"))
     assert {"(x + 1) * width → (x + 1) / width", "total.mul_(width) → total.div_(width)"} <= changes(found, "swap")
     assert {"x[0] → x[1]", "i + 1 → i + 2", "len(t) - 1 → len(t) - 2"} <= changes(found, "off by one")
@@ -81,6 +81,7 @@ def test_everything_else_is_left_alone(found):
         assert "# odd * spacing" in planted or mutant.kind == "drop"
     assert not any("1.01" in c for c in changes(found, "scale") if "n * 2" in c or "2 * n" in c or "len(t)" in c)
     assert not any("reshape(-2" in m.after for m in found)
+    assert not any(m.before == "t * 1e-12" for m in found)  # a tolerance
 
 
 def test_names_of_modules():

@@ -128,13 +128,19 @@ class ExecutionStatus(Generated):
         return "\n".join(rows)
 
 
-class Room(Generated):
-    """The reference of one room of `lib`; see `reference`."""
+class Door(Generated):
+    """What a room of `lib` says at its door."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        room = self.arguments[0]
-        return self.parse(reference.door_text(room, self.root)) + self.parse(
-            reference.room_text(room, self.root, self.words), sections=True
-        )
+        return self.parse(reference.door_text(self.arguments[0], self.root))
+
+
+class Room(Generated):
+    """All that is public in a room of `lib`, a section for each module; see `reference`."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse(reference.room_text(self.arguments[0], self.root, self.words), sections=True)

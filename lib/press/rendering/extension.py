@@ -10,7 +10,7 @@ from pathlib import Path
 from lib import ROOMS
 from lib.press import pages
 from lib.press.rendering import reference
-from lib.press.rendering.boards import Errata, ExecutionStatus, Room, Scoreboard, ScoreLine, Sizes
+from lib.press.rendering.boards import Door, Errata, ExecutionStatus, Room, Scoreboard, ScoreLine, Sizes
 from lib.press.rendering.boxes import ClaimList, Glance, ParameterTable, Recorded
 from lib.press.rendering.generated import results
 
@@ -85,6 +85,7 @@ def setup(app) -> dict:
         "scoreline": ScoreLine,
         "errata": Errata,
         "execution-status": ExecutionStatus,
+        "door": Door,
         "room": Room,
     }.items():
         app.add_directive(name, directive)
