@@ -174,3 +174,18 @@ def test_plain_papermill_works(executed):
     assert done.returncode == 0, done.stderr
     measured = claims.records(json.loads(executed.read("out.ipynb")))
     assert measured["one-width"]["measured"] == 10.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("TWO = 2.0", "TWO = 2.0  # a remark", True),
+        ("TWO = 2.0", '"""What it is."""\nTWO = 2.0', True),
+        ("TWO = 2.0", "TWO = 2.5", False),
+    ],
+)
+def test_a_recorded_run_is_of_its_code_not_of_its_comments(executed, old, new, same):
+    page = pages.Page("paper/two", executed.root)
+    before = runs.code_fingerprint(page)
+    executed.edit("lib/gamma.py", old, new)
+    assert (runs.code_fingerprint(page) == before) is same
