@@ -50,6 +50,7 @@ check("PAGE-width", MODULE.value() * width)
 
 CLAIM = """- id: PAGE-width
   page: PAGE
+  author: paper
   where: Eq. 1
   claim: Six is twice three.
   expect: "= 6"
@@ -58,6 +59,7 @@ CLAIM = """- id: PAGE-width
   verdict: reproduced
 - id: PAGE-parts
   page: PAGE
+  author: paper
   where: Eq. 2
   claim: Two numbers with names that are not in alphabetical order.
   expect: "in [1, 4]"

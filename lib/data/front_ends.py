@@ -84,11 +84,12 @@ def pretrained_front_end(
     x, y = images.x_train[:, None].float().to(device), images.y_train.to(device)
     with torch.random.fork_rng():  # modules draw their weights from the global generator; leave it as it was
         torch.manual_seed(seed)
-        network = ResNet20(channels=1, classes=int(y.max()) + 1).to(device)
+        network = ResNet20(channels=1, classes=int(y.max()) + 1)
+    network = network.to(device, memory_format=torch.channels_last)  # a third faster on a processor
     optimiser = torch.optim.SGD(network.parameters(), lr=step, momentum=0.9, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [epochs // 2, 3 * epochs // 4])
     mean, deviation = x.mean(), x.std()
-    x = nn.functional.pad((x - mean) / deviation, (4, 4, 4, 4))
+    x = nn.functional.pad((x - mean) / deviation, (4, 4, 4, 4)).contiguous(memory_format=torch.channels_last)
     height, width = images.x_train.shape[-2:]
     for _ in range(epochs):
         for chosen in torch.randperm(len(x), generator=generator).split(batch):

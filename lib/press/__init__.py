@@ -2,8 +2,8 @@
 
 `claims` and verdicts (with `arithmetic`), `parameters` and `pages` with their freshness, the `environment` that they need,
 `offline`, `plots`. What is wrong is a sentence: `errors` are its kinds, `files` and `schema` check what is read and written,
-`terminal` prints it. Rooms of its own: `workbench` (runs, sweeps, commands), `trials`
-(planted errors) and `rendering` (Sphinx directives, reference).
+`terminal` prints it. Rooms of its own: `verdicts` (rows, intervals, what counts, other seeds), `workbench` (runs, sweeps,
+commands), `notebooks` (pages in Jupyter), `reports` (runs to look at), `trials` (planted errors) and `rendering` (Sphinx directives, reference).
 
     from lib.press import claims, pages, parameters
     for page in pages.every()[:3]:
@@ -27,7 +27,10 @@ __getattr__, __dir__, __all__ = door(
         "environment": (),
         "offline": (),
         "plots": (),
+        "verdicts": (),
         "workbench": (),
+        "notebooks": (),
+        "reports": (),
         "trials": (),
         "rendering": (),
     },

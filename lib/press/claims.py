@@ -7,7 +7,6 @@ goes by.
 """
 
 import difflib
-import html
 import math
 import os
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 from lib.press import files, offline, parameters, schema
 from lib.press.arithmetic import arithmetic
 from lib.press.errors import ClaimError, PageError
+from lib.press.verdicts import intervals, rows
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 
@@ -41,10 +41,24 @@ class Claim:
     paper: str = ""
     tolerance: str = ""
     note: str = ""
-    kind: str = "claim"
+    author: str = "paper"  # whose statement it is: paper, correction, book
+    rank: str = "supporting"  # main, supporting, or check: a check of our own code, which counts nowhere
+    result: str = ""  # of a main result: the result in one sentence
+    hero: str = ""  # of a main result: the figure that shows it
+    figure: str = ""  # the paper's own numbers: "5c", "4a, 4f"
+    equation: str = ""
+    table: str = ""
     erratum: str = ""
     format: str = ""
-    finding: str = ""  # of a recorded claim: what its recorded run found
+    finding: str = ""  # what the largest recorded run found
+    reply: str = ""  # of the paper's authors
+
+    @property
+    def kind(self) -> str:
+        """claim, printed (a form that the paper prints and that fails), corrected, or beyond the paper."""
+        if self.author == "paper":
+            return "printed" if self.erratum else "claim"
+        return "corrected" if self.author == "correction" else "beyond"
 
     def holds(self, value) -> bool:
         """Whether one measured value satisfies the relation in `expect`."""
@@ -120,14 +134,18 @@ def load(folder: str, book: Path | None = None) -> dict[str, Claim]:
         schema.check(entry, schema.CLAIM, f"{folder}/{name}", ClaimError)
         entry = {key: str(value).strip() for key, value in entry.items() if value is not None}
         claim = Claim(**(entry | {"folder": folder, "page": f"{folder}/{entry['page']}"}))
-        if (claim.verdict == "recorded") != bool(claim.finding):
+        if claim.verdict == "recorded" and not claim.finding:
+            raise ClaimError(f"{folder}/{name}: the verdict recorded needs a 'finding': what the recorded run found")
+        if (claim.finding or claim.verdict) != "reproduced" and not claim.note:
             raise ClaimError(
-                f"{folder}/{name}: 'finding' (what the recorded run found) goes with the verdict recorded, and only with it"
+                f"{folder}/{name}: a verdict of '{claim.finding or claim.verdict}' needs a note: what we see instead, and why"
             )
-        if "reproduced" not in (claim.verdict, claim.finding) and not claim.note:
-            raise ClaimError(f"{folder}/{name}: a verdict of '{claim.verdict}' needs a note: what we see instead, and why")
-        if (claim.kind in ("printed", "corrected")) != bool(claim.erratum):
-            raise ClaimError(f"{folder}/{name}: 'erratum' goes with the kinds printed and corrected, and only with them")
+        if (claim.author == "correction" and not claim.erratum) or (claim.author == "book" and claim.erratum):
+            raise ClaimError(f"{folder}/{name}: 'erratum' goes with a paper's statement and its correction, and only with them")
+        if (claim.result, claim.hero).count("") != (0 if claim.rank == "main" else 2):
+            raise ClaimError(
+                f"{folder}/{name}: a main result has a 'result' (one sentence) and a 'hero' (a figure); others do not"
+            )
         try:
             relation(claim)
             format(1.0, claim.format)
@@ -147,6 +165,26 @@ def read(folder: str, book: Path | None = None) -> dict:
     if not path.exists():
         raise ClaimError(f"there is no {path.parent.name}/{path.name}")
     return schema.check(files.read_yaml(path, ClaimError), schema.CLAIMS, files.shown(path), ClaimError)
+
+
+def errata(folder: str, book: Path | None = None) -> dict[str, dict[str, str]]:
+    """The slips of a paper by id: where, severity, the printed and the corrected form, fair words."""
+    found = {}
+    for i, entry in enumerate(read(folder, book).get("errata") or []):
+        name = str(entry.get("id") or f"erratum {i + 1}") if isinstance(entry, dict) else f"erratum {i + 1}"
+        schema.check(entry, schema.ERRATUM, f"{folder}/{name}", ClaimError)
+        if name in found:
+            raise ClaimError(f"{folder}/{name}: the erratum is there twice")
+        found[name] = {key: str(value).strip() for key, value in entry.items() if value is not None}
+    return found
+
+
+def index(folder: str, book: Path | None = None) -> list[dict[str, str]]:
+    """What the index of a paper's figures says beyond its rows: what is not remade, and why."""
+    entries = read(folder, book).get("index") or []
+    for i, entry in enumerate(entries):
+        schema.check(entry, schema.INDEX, f"{folder}/index {i + 1}", ClaimError)
+    return [{key: str(value).strip() for key, value in entry.items() if value is not None} for entry in entries]
 
 
 def title(folder: str, book: Path | None = None) -> tuple[str, str]:
@@ -186,6 +224,15 @@ def judge(claim: Claim, measured) -> str:
     return "reproduced" if held == len(parts) else "reproduced in part" if held else "not reproduced"
 
 
+def decided(claim: Claim, interval) -> bool:
+    """Whether every interval over seeds lies inside of the bounds or outside of them; without one nothing is decided."""
+    _, low, high = relation(claim)
+    ranges = list(interval.values()) if isinstance(interval, dict) else [interval] if interval else []
+    inside = [claim.holds(one.low) and claim.holds(one.high) for one in ranges]
+    outside = [one.high < low or one.low > high for one in ranges]
+    return bool(ranges) and all(a or b for a, b in zip(inside, outside, strict=True))
+
+
 def on_page(page: str, threads: int = 1, book: Path | None = None) -> "Check":
     """The `check` of a page. Call it in the page's first cell after the parameters.
 
@@ -215,8 +262,12 @@ class Check:
             self.namespace.get(name, value) == value for name, value in self.defaults.items()
         )
 
-    def __call__(self, name: str, measured) -> None:
-        """Compare, show the row, glue the value under the claim's id, and stop the page on a changed verdict."""
+    def __call__(self, name: str, measured=None, over=None) -> None:
+        """Compare, show the row, glue the value under the claim's id, and stop the page on a changed verdict.
+
+        `over` holds one number per seed (or these for each named part): the row then shows their number and an interval, and
+        their mean is what is measured unless `measured` says otherwise.
+        """
         claim = self.all.get(name)
         if claim is None:
             near = difflib.get_close_matches(name, self.all, n=1)
@@ -225,9 +276,14 @@ class Check:
             raise ClaimError(f"claim '{name}' belongs to the page {claim.page}, this is {self.page}")
         if claim.verdict == "recorded" and self.strict():  # a run at another size may measure it, and be recorded
             raise ClaimError(f"claim '{name}' needs the paper's size: show it with check.recorded('{name}')")
+        interval = None if over is None else intervals.of_parts(plain(over))
+        if measured is None and interval is not None:
+            measured = {part: one.mean for part, one in interval.items()} if isinstance(interval, dict) else interval.mean
         measured = plain(measured)
         verdict = judge(claim, measured)
-        show_row(claim, measured, verdict)
+        if claim.verdict == "undetermined" and not decided(claim, interval):
+            verdict = "undetermined"
+        rows.show(claim, measured, verdict, interval=None if interval is None else intervals.plain(interval))
         self.say(name, claim.show(measured))
         if self.strict() and verdict != claim.verdict:
             raise VerdictChanged(
@@ -235,7 +291,7 @@ class Check:
                 f"but claims.yml declares '{claim.verdict}'"
             )
 
-    def recorded(self, name: str, measured=None) -> None:
+    def recorded(self, name: str, measured=None, over=None) -> None:
         """Show a claim that was checked by a recorded run, with the run's date and cost.
 
         A run at another size checks `measured` instead: that is how a recorded run comes to be. If it is None, the size did
@@ -245,7 +301,7 @@ class Check:
         if claim is None or claim.verdict != "recorded" or claim.page != self.page:
             raise ClaimError(f"'{name}' is not a recorded claim of {self.page}")
         if not self.strict():
-            return None if measured is None else self(name, measured)
+            return None if measured is None and over is None else self(name, measured, over)
         found = recorded_in(self.page, self.book).get(name)
         if found is None:
             raise ClaimError(f"no recorded run of {self.page} measured '{name}'; make one with `python -m lib run` and `record`")
@@ -253,7 +309,7 @@ class Check:
         if verdict != claim.finding:
             raise VerdictChanged(f"{name}: the recorded run gives '{verdict}', but claims.yml declares '{claim.finding}'")
         when = f"recorded {found['finished'][:10]}, {found['seconds'] / 60:.0f} min on {found['device']}"
-        show_row(claim, found["measured"], verdict, when)
+        rows.show(claim, found["measured"], verdict, when, found.get("interval"))
         self.say(name, claim.show(found["measured"]))
 
     def say(self, name: str, value) -> None:
@@ -262,30 +318,6 @@ class Check:
         prefix = "application/papermill.record/"
         # Quoted, because the book would otherwise read '10,000' as a pair of numbers.
         publish({f"{prefix}text/plain": repr(text)}, {"scrapbook": {"name": name, "mime_prefix": prefix}})
-
-
-def show_row(claim: Claim, measured, verdict: str, recorded: str = "") -> None:
-    """One row: as an HTML table, as text, and as a record in the output's metadata for the scoreboard.
-
-    `recorded` says when and at what cost a recorded run measured it.
-    """
-    columns = {"claim": 38, "paper": 13, "ours": 22, "tolerance": 12, "verdict": 15}  # widths in per cent
-    several = measured.items() if isinstance(measured, dict) else []
-    ours = "<br>".join(f"{html.escape(name)}: {claim.show(value)}" for name, value in several) or claim.show(measured)
-    texts = (claim.claim, claim.paper or "–", claim.tolerance_text(), f"{verdict} ({recorded})" if recorded else verdict)
-    paragraph, paper, tolerance, word = (html.escape(text) for text in texts)
-    widths = "".join(f'<col style="width: {width}%">' for width in columns.values())
-    head = "".join(f"<th>{name}</th>" for name in columns)
-    cells = zip(columns, (paragraph, paper, ours, tolerance, word), strict=True)
-    body = "".join(f'<td class="{name}">{cell}</td>' for name, cell in cells)
-    style = verdict.replace(" ", "-")
-    table = (
-        f'<table class="check {style} {claim.kind}" title="{html.escape(claim.id)}: {html.escape(claim.reason)}">'
-        f"<colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>"
-    )
-    text = f"[{verdict}] {claim.id}: ours {claim.show(measured)} | paper {claim.paper or '–'} | {claim.tolerance_text()}"
-    record = {"id": claim.id, "measured": measured, "verdict": "recorded" if recorded else verdict}
-    publish({"text/plain": text, "text/html": table}, {"racing": record})
 
 
 def publish(data: dict, metadata: dict) -> None:
@@ -325,8 +357,8 @@ def recorded_rows(page: str, book: Path | None = None) -> list[dict]:
     """The rows of a page's recorded runs, oldest first."""
     folder, _, name = page.rpartition("/")
     paths = sorted(((book or BOOK) / folder / "recorded").glob(f"{name}-*.json"))
-    rows = [schema.check_row(files.read_json(path, ClaimError), files.shown(path), ClaimError, recorded=True) for path in paths]
-    return sorted(rows, key=lambda row: row["finished"])
+    kept = [schema.check_row(files.read_json(path, ClaimError), files.shown(path), ClaimError, recorded=True) for path in paths]
+    return sorted(kept, key=lambda row: row["finished"])
 
 
 def recorded_in(page: str, book: Path | None = None) -> dict[str, dict]:

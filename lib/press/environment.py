@@ -43,12 +43,36 @@ def pins_hash() -> str:
     return hashlib.sha256(repr(sorted(pins().items())).encode()).hexdigest()[:16]
 
 
-def unmet() -> "list[str]":
-    """Pins that the running interpreter does not satisfy, as 'name==version (have …)'."""
+def named_set(name: str) -> "dict[str, str]":
+    """Name -> exact version of what one command needs beyond requirements.txt: an optional set of pyproject.toml."""
+    import tomllib  # not there before Python 3.11
+
+    try:
+        known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+        return {package: version for package, _, version in (pin.partition("==") for pin in known[name])}
+    except (OSError, ValueError, KeyError, AttributeError):
+        raise Missing(f"pyproject.toml has no set '{name}' of packages; `git checkout -- pyproject.toml` may help.") from None
+
+
+def need(name: str) -> None:
+    """Have the named set: return at once when its pins are met, otherwise install them beside the book's own, which stay."""
+    import importlib
+
+    wanted = named_set(name)
+    if not unmet(wanted):
+        return
+    print(f"installing what this needs beyond the book (the set '{name}', once): {', '.join(wanted)} …", flush=True)
+    pin = [f"{package}=={version}" for package, version in wanted.items()]
+    pip_install(Path(sys.executable), "--constraint", str(REQUIREMENTS), *pin)
+    importlib.invalidate_caches()
+
+
+def unmet(wanted: "dict[str, str] | None" = None) -> "list[str]":
+    """Pins (the book's, if none are given) that the running interpreter does not satisfy, as 'name==version (have …)'."""
     from importlib import metadata  # not there before Python 3.8
 
     problems = []
-    for name, version in pins().items():
+    for name, version in (pins() if wanted is None else wanted).items():
         try:
             have = metadata.version(name).split("+")[0]  # 2.13.0+cpu satisfies 2.13.0
         except metadata.PackageNotFoundError:
@@ -95,16 +119,17 @@ def create_venv() -> Path:
 def install(python: Path) -> None:
     """Install the pins and, in editable form, `lib` itself."""
     print(f"installing {len(pins())} pinned packages (once; a few minutes) …", flush=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    steps = (
-        [*pip, "-r", str(REQUIREMENTS)],
-        [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
-    )
-    for command in steps:
-        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode:
-            last = [line for line in done.stdout.splitlines() if "ERROR" in line][-1:] or done.stdout.splitlines()[-1:]
-            raise Missing(
-                "The packages could not be installed (is there a network, and room on the disk?): "
-                f"{' '.join(last).strip()} — try again with `{' '.join(command)}`."
-            )
+    pip_install(python, "-r", str(REQUIREMENTS))
+    pip_install(python, "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+
+
+def pip_install(python: Path, *arguments: str) -> None:
+    """`pip install` for an interpreter; where it fails, the sentence has pip's last word and the command to try."""
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        last = [line for line in done.stdout.splitlines() if "ERROR" in line][-1:] or done.stdout.splitlines()[-1:]
+        raise Missing(
+            "The packages could not be installed (is there a network, and room on the disk?): "
+            f"{' '.join(last).strip()} — try again with `{' '.join(command)}`."
+        )

@@ -8,6 +8,7 @@ somebody has edited its outputs. `workbench.execution` brings it up to date.
 
 import ast
 import difflib
+import functools
 import hashlib
 import json
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from lib.press import claims, environment, files, schema
 from lib.press.errors import PageError
 
 ROOT = environment.ROOT
+VIEW = {"collapsed", "editable", "execution", "jupyter", "papermill", "scrolled", "slideshow", "trusted", "vscode"}  # of cells
 SECONDS = "seconds.json"  # book/seconds.json: measured seconds, kept out of the notebooks
 
 
@@ -91,13 +93,52 @@ def differences(page: Page) -> list[str]:
     notebook = stored(page)
     if notebook is None:
         return [f"{page.name}: there is no notebook beside it"]
-    ours, theirs = source(page)["cells"], notebook["cells"]
+    ours, theirs = inputs(source(page)), inputs(notebook)
     found = [] if len(ours) == len(theirs) else [f"{page.name}: {len(ours)} cells in .md, {len(theirs)} in .ipynb"]
     for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
-        same = a["cell_type"] == b["cell_type"] and text(a) == text(b) and dict(a["metadata"]) == dict(b["metadata"])
-        if not same:
-            found.append(f"{page.name}: cell {i} differs between .md and .ipynb: {text(a)[:60]!r} / {text(b)[:60]!r}")
+        if a != b:
+            found.append(f"{page.name}: cell {i} differs between .md and .ipynb: {a[1][:60]!r} / {b[1][:60]!r}")
     return found
+
+
+def inputs(notebook: dict) -> list[tuple[str, str, dict]]:
+    """(type, text, metadata) of every cell, as far as a .md can say it: no outputs, no state of a viewer, no empty prose."""
+    found = []
+    for cell in notebook["cells"]:
+        kind, words = cell["cell_type"], text(cell)
+        words = words.rstrip().lstrip("\n") if kind == "markdown" else words.removeprefix("\n").rstrip("\n")
+        if words or kind != "markdown":
+            found.append((kind, words, {key: value for key, value in cell["metadata"].items() if key not in VIEW}))
+    return found
+
+
+def inputs_digest(notebook: dict) -> str:
+    """Changes when somebody edits a cell's text or metadata; kept in the notebook, it tells what both of a pair once said."""
+    return digest(json.dumps(inputs(notebook), sort_keys=True))
+
+
+def edited(page: Page) -> str:
+    """Which of the pair was edited since they last agreed: "" (they agree), "md", "ipynb" or "both".
+
+    Decided by content against the digest that the notebook keeps, never by the times of the files. A damaged notebook counts
+    as not edited: it is made again.
+    """
+    try:
+        notebook = stored(page)
+    except PageError:
+        return "md"
+    if notebook is None:
+        return "md"
+    here, there = inputs_digest(source(page)), inputs_digest(notebook)
+    if here == there:
+        return ""
+    racing = notebook["metadata"].get("racing")
+    racing = racing if isinstance(racing, dict) else {}
+    agreed = racing.get("pair")
+    if agreed is None and isinstance(racing.get("fingerprint"), dict):  # from before pairs were marked: only its code is known
+        agreed = racing["fingerprint"].get("code")
+        here, there = (digest("\0".join(code(one))) for one in (source(page), notebook))
+    return "md" if agreed == there else "ipynb" if agreed == here else "both"
 
 
 # --- freshness -------------------------------------------------------------------------------------------------------
@@ -129,8 +170,16 @@ def fingerprint(page: Page, files: list[str]) -> dict:
 
 def file_digest(path: Path) -> str:
     """Changes when a file changes; a module only when its code does, not its comments, docstrings or layout."""
-    if not path.exists():
+    try:
+        about = path.stat()
+    except OSError:
         return "missing"
+    return _file_digest(path, about.st_mtime_ns, about.st_size)
+
+
+@functools.lru_cache(maxsize=4096)
+def _file_digest(path: Path, changed: int, size: int) -> str:
+    """Computed once for all pages that use the file, and again when it has been written."""
     content = path.read_bytes()
     if path.suffix == ".py":
         try:
@@ -191,6 +240,8 @@ def stale(page: Page) -> list[str]:
     words = {"code": "its code changed", "claims": "its claims changed", "pins": "the pinned versions changed"}
     reasons = [] if racing.get("outputs") == outputs_digest(notebook) else ["its outputs are not those that it was executed with"]
     reasons += [reason for key, reason in words.items() if now[key] != before.get(key)]
+    if now["code"] == before.get("code") != digest("\0".join(code(notebook))):
+        reasons.append("its code was edited in the notebook")
     return reasons + [f"{name} changed" for name, value in before["files"].items() if now["files"][name] != value]
 
 

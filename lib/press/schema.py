@@ -9,8 +9,10 @@ from re import fullmatch
 
 from lib.press.errors import Problem
 
-VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "recorded", "open")
-KINDS = ("claim", "printed", "corrected", "beyond")
+VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "recorded", "undetermined")
+AUTHORS = ("paper", "correction", "book")
+RANKS = ("main", "supporting", "check")
+SEVERITIES = ("conclusion", "number", "typo")  # the gravest first
 
 
 def is_number(value) -> bool:
@@ -49,7 +51,8 @@ MAYBE = Field(required=False)
 MAPPING = Field("a mapping")
 ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
-CLAIMS = {"title": Field(), "cite": MAYBE, "claims": Field("a list")}  # a claims.yml
+LIST = Field("a list", False)
+CLAIMS = {"title": Field(), "cite": MAYBE, "claims": Field("a list"), "errata": LIST, "index": LIST}  # a claims.yml
 CLAIM = {
     "id": Field(pattern=ID),
     "page": Field(pattern=ID),
@@ -58,10 +61,19 @@ CLAIM = {
     "expect": Field(),
     "reason": Field(called="the reason for its tolerance or bound"),
     "verdict": Field(one_of=VERDICTS),
-    "kind": Field(required=False, one_of=KINDS),
+    "author": Field(one_of=AUTHORS),
+    "rank": Field(required=False, one_of=RANKS),
     "finding": Field(required=False, one_of=VERDICTS[:3]),
-    **{name: MAYBE for name in ("paper", "tolerance", "note", "erratum", "format")},
+    **{name: MAYBE for name in ("paper", "tolerance", "note", "erratum", "format", "result", "hero")},
+    **{name: MAYBE for name in ("figure", "equation", "table", "reply")},
 }
+ERRATUM = {
+    "id": Field(pattern=ID),
+    "severity": Field(one_of=SEVERITIES),
+    **{name: Field() for name in ("where", "printed", "corrected", "holds")},
+    **{name: MAYBE for name in ("reading", "program")},
+}
+INDEX = {"what": Field(), "why": Field(), "at": MAYBE}  # a figure, table or equation without a row of its own
 PRESET = {"smoke": Field("a mapping", False), "paper": Field("a mapping", False), "cost": MAYBE}  # one page in presets.yml
 CELL = {"cell_type": Field(one_of=("code", "markdown", "raw")), "metadata": MAPPING}
 NOTEBOOK = {"cells": Field("a list"), "metadata": MAPPING}

@@ -16,12 +16,14 @@ class Program:
     """Loss and gradient of flat networks, weights (networks, out, in), on rows (networks, items, features).
 
     Built once per data set and called in every step, so it checks nothing. `rows` already has the first layer's constant;
-    `gates` are None or (networks or 1, items or 1, units) for each hidden layer.
+    `gates` are None or (networks or 1, items or 1, units) for each hidden layer. The last `detached` units of the last hidden
+    layer hear the error of the whole network, all others only the error that the network without those units makes.
     """
 
     def __init__(self, rows: Tensor, labels: Tensor, kinds: list[Activation], biases: list[float],
-                 gates: list[Tensor | None], share: float):  # fmt: skip
+                 gates: list[Tensor | None], share: float, detached: int = 0):  # fmt: skip
         self.rows, self.labels, self.kinds, self.gates, self.share = rows, labels, kinds, gates, share
+        self.detached = detached
         self.biases = [0.0, *biases[1:]]
         self.columns = rows.mT.contiguous() if rows[0].numel() < 4096 else rows.mT  # copying pays for small matrices only
 
@@ -61,19 +63,30 @@ class Program:
         last, result = len(weights) - 1, []
         for layer in range(last, -1, -1):
             w, b = weights[layer], self.biases[layer]
-            if layer == last:
+            if layer == last and self.detached:
+                back, g = self._split(back, given[layer], w)
+                result.append(g)
+            elif layer == last:
                 g = torch.bmm(back.mT, given[layer])  # in memory as the matrices: units last
                 result.append(torch.cat([g, back.sum(1).mul(b)[..., None]], -1) if b else g)
             else:
                 g = torch.bmm(given[layer].mT if layer else self.columns, back)
                 result.append((torch.cat([g, back.sum(1, keepdim=True).mul(b)], 1) if b else g).mT)
             if layer:
-                back = torch.bmm(back, w[..., :-1] if b else w)  # (networks, items, units)
+                if layer != last or not self.detached:
+                    back = torch.bmm(back, w[..., :-1] if b else w)  # (networks, items, units)
                 if self.kinds[layer - 1] == "relu":
                     back = torch.ops.aten.threshold_backward(back, given[layer], 0)  # keeps it where the unit is on
                 elif slopes[layer - 1] is not None:
                     back.mul_(slopes[layer - 1])
         return result[::-1]
+
+    def _split(self, error: Tensor, given: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        """What comes back to the last hidden layer, and the readout's gradient, where some units are detached."""
+        kept = w.shape[-1] - self.detached
+        own = error - torch.bmm(given[..., kept:], w[..., kept:].mT).mul_(self.share)  # the error without the detached units
+        back = torch.cat([torch.bmm(own, w[..., :kept]), torch.bmm(error, w[..., kept:])], -1)
+        return back, torch.cat([torch.bmm(own.mT, given[..., :kept]), torch.bmm(error.mT, given[..., kept:])], -1)
 
 
 def rows_of(data: Tensor, ensemble: torch.Size, spread: bool = True) -> Tensor:

@@ -10,6 +10,7 @@ size of a step on that sum: tau = 1 / (items · contexts · step).
 """
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import torch
@@ -191,6 +192,34 @@ def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor 
         way_in, way_out = way_in + step * (way_out * c).sum(-1, keepdims=True), way_out + step * way_in * c
         path[now + 1] = way_in * way_out
     return torch.as_tensor(path)
+
+
+@axes(sigma="modes")
+def race_of_all_sets(steps: int, sigma: Tensor, contexts: int, a0: Tensor | float, step: float) -> Tensor:
+    """Lengths |m| of the arrows when a pathway for every non-empty set of contexts takes part: (modes, contexts).
+
+    Entry k - 1 belongs to one pathway that serves k contexts, after `steps` steps; there are comb(contexts, k) of them. It is
+    `vector_race_discrete` with all 2^C - 1 pathways, made small by symmetry: an arrow of size k has one component for the
+    common block, one for each block of its own contexts and one for each of the others, so three numbers are enough.
+    """
+    k = np.arange(1, contexts + 1)
+    holding, both = (np.array([comb(contexts - j, size - j) if size >= j else 0 for size in k], float) for j in (1, 2))
+    copies = np.stack([np.ones(contexts), k, contexts - k], -1)  # how many blocks share a component
+    top = sigma.double().numpy()[:, None]  # (modes, 1)
+
+    def missing(m: np.ndarray) -> np.ndarray:
+        """What is left to learn, summed over a pathway's contexts; m and this are (modes, sizes, 3)."""
+        common, own = (top - (holding * m[..., j]).sum(-1, keepdims=True) for j in (0, 1))
+        other = -(both * m[..., 1] + (holding - both) * m[..., 2]).sum(-1, keepdims=True)
+        return np.stack([k * common, own + (k - 1) * other, k * other], -1)
+
+    c = missing(np.zeros((len(top), contexts, 3)))
+    way_in = np.broadcast_to(np.sqrt(np.broadcast_to(np.asarray(a0, float), contexts))[:, None], (len(top), contexts, 1))
+    way_out = way_in * c / np.sqrt((copies * c**2).sum(-1, keepdims=True))
+    for _ in range(steps):
+        c = missing(way_in * way_out)
+        way_in, way_out = way_in + step * (copies * way_out * c).sum(-1, keepdims=True), way_out + step * way_in * c
+    return torch.as_tensor(np.sqrt((copies * (way_in * way_out) ** 2).sum(-1)))
 
 
 def _race(sigma: Tensor, open_in: Tensor) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:

@@ -98,6 +98,22 @@ def unit_states(on: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
     return {name: _weighted(state, weight) for name, state in states.items()}
 
 
+@axes(on="units items", weight="units")
+def effective_gates(on: Tensor, weight: Tensor) -> Tensor:
+    """How many different gates a layer has, (...): exp of the entropy of the weight's distribution over them.
+
+    One if all the weight is in units with one gate, n if it is spread evenly over n gates. `on` is what `gates` returns.
+    """
+    place = 2 ** torch.arange(on.shape[-1], device=on.device)
+    codes, flat = (on.long() * place).sum(-1).reshape(-1, on.shape[-2]), weight.reshape(-1, on.shape[-2])
+    result = []
+    for code, w in zip(codes, flat, strict=True):
+        _, index = code.unique(return_inverse=True)
+        each = torch.zeros(int(index.max()) + 1, dtype=w.dtype, device=w.device).index_add(0, index, w)
+        result.append(torch.special.entr(each / each.sum()).sum().exp())
+    return torch.stack(result).reshape(on.shape[:-2])
+
+
 def _weighted(mask: Tensor, weight: Tensor) -> Tensor:
     if mask.shape[-1] != weight.shape[-1]:
         raise ValueError(f"mask has {mask.shape[-1]} units (shape {tuple(mask.shape)}), the layer has {weight.shape[-1]}")

@@ -110,13 +110,15 @@ def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "m
 
 
 @axes(x="features items", y="outputs items")
-def gradient(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", **kind: Unpack[Kind]) -> list[Tensor]:
+def gradient(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", detached: int = 0,
+             **kind: Unpack[Kind]) -> list[Tensor]:  # fmt: skip
     """+dL/dW of every layer, each of its matrix's shape, with L as in `loss`. Early Linearization Eqs 8-10 for two layers.
 
     With activation "linear" it is the gradient of a deep linear network, and with "gated" that of a gated one (see
-    `preactivations`).
+    `preactivations`). The last `detached` units of the last hidden layer are trained on the residual: they hear the error of
+    the whole network, all others only the error that the network makes without them. Layers below hear both.
     """
-    program, flat, ensemble = _program(weights, x, y, reduction, **kind)
+    program, flat, ensemble = _program(weights, x, y, reduction, detached, **kind)
     with torch.no_grad():
         return [g.reshape(*ensemble, *g.shape[1:]) for g in program.slope(flat)]
 
@@ -127,18 +129,20 @@ def gradient(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str 
 @axes(x="features items", y="outputs items")
 def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: int, every: int = 1,
           observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None, chunk: int | None = None,
-          reduction: str = "mean", label: str = "ReLU networks", **kind: Unpack[Kind]) -> Recording:  # fmt: skip
+          reduction: str = "mean", detached: int = 0, label: str = "ReLU networks",
+          **kind: Unpack[Kind]) -> Recording:  # fmt: skip
     """Full-batch gradient descent in place; records "loss" (times, *ensemble) and whatever `observe(weights)` returns.
 
     Times are steps; time in the sense of gradient flow is step · steps on the loss with that `reduction`. Trains wherever
     weights and data are; the recording comes home to the CPU. Beyond ten or twenty wide networks a single tensor program
     leaves the processor's cache and gets slower per network: `chunk` seeds then train side by side, and after them the
     next ones. Apart from rounding this changes nothing; `observe` sees one chunk at a time, and what it returns has the
-    ensemble axes first.
+    ensemble axes first. For `detached` units see `gradient`; the loss is that of the whole network.
     """
     ensemble = weights[0].shape[:-2]
     if chunk is not None and ensemble and chunk < ensemble[-1]:
         options = dict(step=step, steps=steps, every=every, observe=observe, reduction=reduction, label=label)
+        options["detached"] = detached
         parts = []
         for first in range(0, ensemble[-1], chunk):
             some = [_seeds(tensor, first, chunk) for tensor in (*weights, x, y)]
@@ -147,7 +151,7 @@ def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: in
         values = {name: torch.cat([p[name] for p in parts], len(ensemble)) for name in parts[0].values}
         return Recording(parts[0].time, values)
 
-    program, flat, ensemble = _program(weights, x, y, reduction, **kind)
+    program, flat, ensemble = _program(weights, x, y, reduction, detached, **kind)
     # Units last in memory, (inputs, units), in all but the last matrix: every product then runs over long contiguous rows.
     flat = [w.mT.contiguous().mT.clone() for w in flat[:-1]] + [flat[-1].clone()]
 
@@ -185,15 +189,20 @@ def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _program(
-    weights: Sequence[Tensor], x: Tensor, y: Tensor, reduction: str, bias=0.0, activation="relu", fixed=None
+    weights: Sequence[Tensor], x: Tensor, y: Tensor, reduction: str, detached: int, bias=0.0, activation="relu", fixed=None
 ) -> tuple[Program, list[Tensor], torch.Size]:
     """(program, weights with one ensemble axis, the ensemble's shape) for networks and data as `train` takes them."""
     biases, kinds = _per_layer(bias, len(weights)), _kinds(activation, fixed, len(weights) - 1)
     _fits("the network", weights, biases, x, y)
     ensemble = weights[0].shape[:-2]
+    if detached and (biases[-1] or not 0 < detached < weights[-1].shape[-1]):
+        raise ValueError(
+            f"{detached} detached units: of the {weights[-1].shape[-1]} units of the last hidden layer at least one must remain, "
+            "and the readout must have no bias"
+        )
     gates = [None if g is None else rows_of(g.to(x), ensemble, spread=False) for g in fixed or [None] * len(kinds)]
     rows = rows_of(_with_bias(x, biases[0]), ensemble)
-    program = Program(rows, rows_of(y, ensemble), kinds, biases, gates, _share(reduction, x))
+    program = Program(rows, rows_of(y, ensemble), kinds, biases, gates, _share(reduction, x), detached)
     return program, [w.reshape(-1, *w.shape[-2:]) for w in weights], ensemble
 
 

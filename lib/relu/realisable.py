@@ -54,6 +54,60 @@ def all_gates(items: int, contexts: int) -> Tensor:
     return ((codes[:, None] >> torch.arange(cells)) & 1).bool().unflatten(1, (items, contexts))
 
 
+def every(items: int, contexts: int) -> Tensor:
+    """All realisable gates, (count(items, contexts), items, contexts), boolean: one nested set of items after another.
+
+    354106 of them for 8 items and 3 contexts. Sets are kept as integers, so the work is one table of who contains whom.
+    """
+    if items > 12 or count(items, contexts) > 5_000_000:
+        raise ValueError(f"{count(items, contexts)} gates of {items} items and {contexts} contexts are too many to list")
+    sets = torch.arange(2**items)
+    nested = ((sets[:, None] & sets) == sets) | ((sets[:, None] & sets) == sets[:, None])  # (first, second)
+    chosen = sets[:, None]  # (gates, contexts so far)
+    for _ in range(contexts - 1):
+        fits = nested[chosen].all(1)  # (gates, next set)
+        row, new = fits.nonzero(as_tuple=True)
+        chosen = torch.cat([chosen[row], sets[new, None]], 1)
+    return ((chosen[:, None, :] >> torch.arange(items)[:, None]) & 1).bool()
+
+
+def tree_symmetries(items: int) -> Tensor:
+    """All ways to renumber the leaves of a binary tree that leave it the same tree: (2^(items - 1), items), int64."""
+    orders = torch.zeros(1, 1, dtype=torch.int64)
+    while orders.shape[1] < items:
+        size = orders.shape[1]
+        left, right = torch.cartesian_prod(torch.arange(len(orders)), torch.arange(len(orders))).T
+        pair = torch.cat([orders[left], orders[right] + size], 1)
+        orders = torch.cat([pair, pair.roll(size, 1)])
+    if orders.shape[1] != items:
+        raise ValueError(f"a binary tree has 2, 4, 8, … leaves, not {items}")
+    return orders
+
+
+@axes(gates="items contexts", symmetries="number items")
+def up_to_symmetry(gates: Tensor, symmetries: Tensor) -> tuple[Tensor, Tensor]:
+    """One gate of every class (classes, items, contexts), and the size of the class.
+
+    Two gates are of one class if a renumbering of the items (`symmetries`, a group) and any one of the contexts turns one into
+    the other. Where the data have these symmetries, all gates of a class learn alike.
+    """
+    items, contexts = gates.shape[-2:]
+    place, base = 2 ** torch.arange(items), (2**items) ** torch.arange(contexts)
+    as_sets = (gates.long() * place[:, None]).sum(-2).sort(-1).values  # (gates, contexts): the order of contexts is forgotten
+    _, index, number = (as_sets * base).sum(-1).unique(return_inverse=True, return_counts=True)
+    first = torch.full((len(number),), len(gates)).scatter_reduce(0, index, torch.arange(len(gates)), "amin")
+    sets, least = as_sets[first], None
+    members = ((torch.arange(2**items)[:, None] >> torch.arange(items)) & 1).long()  # (sets, items)
+    for order in symmetries:
+        moved = (members[:, order] * place).sum(-1)  # what each set becomes
+        code = (moved[sets].sort(-1).values * base).sum(-1)
+        least = code if least is None else least.minimum(code)
+    classes, index = least.unique(return_inverse=True)
+    size = torch.zeros(len(classes), dtype=torch.int64).index_add(0, index, number)
+    earliest = torch.full((len(classes),), len(gates)).scatter_reduce(0, index, first, "amin")
+    return gates[earliest], size
+
+
 def count(items: int, contexts: int) -> int:
     """Number of realisable gates: the poly-Bernoulli number sum_j (j!)² S(items + 1, j + 1) S(contexts + 1, j + 1)."""
     terms = range(min(items, contexts) + 1)

@@ -36,7 +36,7 @@ def plain_training(images, epochs, batch, step, seed):
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = front_ends.ResNet20(1, 10)
+        network = front_ends.ResNet20(1, 10).to(memory_format=torch.channels_last)  # the same rounding
     x = (images.x_train - images.x_train.mean()) / images.x_train.std()
     velocity = [torch.zeros_like(w) for w in network.parameters()]
     for epoch in range(epochs):

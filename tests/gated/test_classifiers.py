@@ -148,3 +148,45 @@ def test_the_power_of_centred_targets_by_hand(images):
     """The mean of |hot - mean|² is 1 - Σ p², with p the shares of the classes: ten of them, a tenth each."""
     task = classifiers.task_of(image_domains.permuted_domains(images, 8), 3)
     assert task.yy == pytest.approx(0.9, rel=1e-6)
+
+
+@pytest.mark.parametrize("leak", [1.0, 0.01])
+def test_few_trained_routes_take_the_steps_of_the_plain_gradient(images, leak):
+    """With at most half of the routes trained only their scores are computed; uneven masks and masks by network included."""
+    data = image_domains.rotated_domains(images, 6, components=5)
+    uneven = torch.zeros(6, 6, dtype=torch.bool)
+    uneven[0, :3], uneven[2, 0], uneven[4, 0] = True, True, True  # three domains have no trained route at all
+    for masks in (routing.circulant(6, 2), torch.stack([routing.circulant(6, 3), routing.circulant(6, 1), uneven])):
+        start = classifiers.initial_classifier(6, 5, 4, 10, 1.0, seeds=3, dtype=torch.float64)
+        fast, plain = [w.clone() for w in start], [w.clone() for w in start]
+        plan = dict(step=0.3, steps=6, batch=8, momentum=0.0, leak=leak)
+        classifiers.train_classifier(fast, data, masks, generator=torch.Generator().manual_seed(1), **plan)
+        generator = torch.Generator().manual_seed(1)
+        for _ in range(6):
+            chosen = torch.randint(40, (8,), generator=generator)
+            x, labels = data.train[..., chosen], data.y_train[chosen]
+            for w, g in zip(plain, classifiers.classifier_gradient(plain, x, labels, masks, leak), strict=True):
+                w -= 0.3 * g
+        for a, b, before in zip(fast, plain, start, strict=True):
+            assert (a - b).abs().max() < 1e-12
+            assert (b - before).abs().max() > 1e-6
+
+
+def test_regression_is_least_squares_and_the_end_of_training(images):
+    turned = image_domains.rotated_domains(images, 3, components=6)
+    y = classifiers.targets(images.y_train).double()
+    wanted = []
+    for train, test in zip(turned.train, turned.test, strict=True):
+        best = torch.linalg.lstsq(train.mT, y.mT).solution.mT
+        wanted.append(((best @ test).argmax(0) != images.y_test).double().mean())
+    assert torch.allclose(classifiers.regression_errors(turned).double(), torch.stack(wanted))
+
+    white = image_domains.rotated_domains(images, 3, components=6, whiten=True)
+    task = classifiers.task_of(white, 3)
+    weights = routing.initial_weights(task, 8, 0.3, seeds=1, law="xavier")
+    routing.train(weights, task, torch.ones(3, 3, dtype=torch.bool), step=0.5, steps=4000, every=4000, momentum=0.9)
+    ends = classifiers.route_errors(
+        [w.float() for w in weights],
+        image_domains.Domains(*(part.float() if part.is_floating_point() else part for part in vars(white).values())),
+    )
+    assert torch.allclose(ends[0].mean(0).double(), classifiers.regression_errors(white).double(), atol=1e-6)

@@ -151,3 +151,18 @@ def test_the_first_networks_of_a_larger_ensemble_are_the_same():
     assert all((a == b[:, :2]).all() for a, b in zip(few, many, strict=True))
     alone, one = (pathways.initial_pathways([9, 5], 4, 3, 0.1, ensemble=e, seed=7) for e in ((), (1,)))
     assert all((a == b[0]).all() for a, b in zip(alone, one, strict=True))
+
+
+def test_networks_with_gates_of_their_own_train_side_by_side():
+    """An ensemble of gates is the same as one network after the other."""
+    x, y = tasks.contexts(("tree", "ring", "cross"), items=8)
+    gates = torch.rand(5, 3, 24, generator=torch.Generator().manual_seed(1)) < 0.6
+    plan = dict(step=0.005, steps=60, every=20, reduction="sum")
+    inputs = pathways.effective_inputs(x, gates)
+    weights = pathways.aligned_pathways(inputs, y, 1e-2)
+    together = pathways.train(weights, inputs, y, detached=(2,), **plan)
+    for k in range(5):
+        alone = pathways.effective_inputs(x, gates[k])
+        w = pathways.aligned_pathways(alone, y, 1e-2)
+        torch.testing.assert_close(together["loss"][:, k], pathways.train(w, alone, y, detached=(2,), **plan)["loss"])
+        torch.testing.assert_close(pathways.maps(weights)[k], pathways.maps(w))

@@ -107,7 +107,9 @@ EDITS = {  # of claims.yml: (old, new, what is said)
     "no reason": ("reason: exact", "reason: ''", "the reason for its tolerance or bound is missing"),
     "unknown verdict": ("verdict: reproduced", "verdict: maybe", "verdict 'maybe' is none of"),
     "verdict as a list": ("verdict: reproduced", "verdict: [reproduced]", "'verdict' must be text"),
-    "unknown kind": ("where: Eq. 1", "where: Eq. 1\n  kind: rumour", "kind 'rumour' is none of"),
+    "unknown author": ("author: paper", "author: rumour", "author 'rumour' is none of"),
+    "no author": ("author: paper", "note: x", "'author' is missing"),
+    "unknown rank": ("author: paper", "author: paper\n  rank: big", "rank 'big' is none of"),
     "unknown finding": ("verdict: reproduced", "verdict: recorded\n  finding: yes!", "finding 'yes!' is none of"),
     "unknown field": ("where: Eq. 1", "where: Eq. 1\n  colour: red", "unknown field colour"),
     "bad format": ("where: Eq. 1", "where: Eq. 1\n  format: '.2q'", "'.2q' is no format"),
@@ -482,7 +484,7 @@ def test_notebooks_seconds_rows_and_the_readme_survive_a_full_disk(desk, disk, m
         (lambda: runs.write_row(desk.root / "_runs/paper/two/abc123.json", row(seconds=3.0)), "abc123.json"),
         (lambda: runs.record("abc123", desk.root), "recorded/two-abc123.json"),
         (commands.update_readme, "README.md"),
-        (lambda: commands.write_csv(desk.root / "out.csv", "a,b"), "out.csv"),
+        (lambda: reporting.write_csv(desk.root / "out.csv", "a,b"), "out.csv"),
         (lambda: sweeps.probe_writable(desk.root / "_runs/paper/two"), "rows cannot be written"),
     ):
         with pytest.raises(Problem) as problem:

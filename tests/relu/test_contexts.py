@@ -198,3 +198,23 @@ def test_vector_race_predicts_when_contexts_are_learned(count):
 def test_residual_part_needs_a_residual():
     with pytest.raises(ValueError):
         contexts.residual_part(torch.zeros(7, 1, 4), contexts.subsets(3, 3))
+
+
+@pytest.mark.parametrize("C", [3, 4, 5])
+def test_the_race_of_all_sets_is_the_vector_race_made_small(C):
+    """Three numbers for each size of set, against one arrow for each of the 2^C - 1 sets."""
+    sigma, steps, a0 = torch.tensor([7**0.5, 3**0.5, 1.0], dtype=torch.float64), 400, 1e-8
+    sets = contexts.subsets(C, *range(1, C + 1))
+    arrows = contexts.vector_race_discrete(steps, sigma, sets, a0, 0.008)[-1].norm(dim=-1)  # (modes, sets)
+    small = contexts.race_of_all_sets(steps, sigma, C, a0, 0.008)
+    torch.testing.assert_close(arrows, small[:, sets.sum(-1) - 1], rtol=1e-9, atol=1e-14)
+    assert small.max() > 0.1  # something has been learned by then
+
+
+def test_sets_of_middle_size_win_the_residual_and_lose_the_head_start():
+    """The speed on the residual is largest for half of the contexts; the winner lies between that and all but one."""
+    speed = [float(contexts.residual_speed(1.0, 10, k, 8)) for k in range(1, 10)]
+    assert max(speed) == speed[4]
+    length = contexts.race_of_all_sets(1000, contexts.item_modes(tasks.tree(8)), 10, 9e-9, 0.008).sum(0)
+    share = length * torch.tensor([float(math.comb(10, k)) for k in range(1, 11)])
+    assert 5 < int(share.argmax()) + 1 < 9

@@ -121,3 +121,9 @@ def test_wrong_axes_are_named():
         relu.unit_states(torch.ones(3, 5).bool(), torch.ones(4))
     with pytest.raises(ValueError, match="only 2 different patterns"):
         relu.cluster_gates(torch.eye(3)[:2].bool(), 3)
+
+
+def test_effective_gates_count_the_different_ones():
+    on = torch.tensor([[[1, 0], [1, 0], [0, 1], [1, 1]]] * 3).bool()
+    weight = torch.tensor([[1.0, 1, 2, 2], [1, 0, 0, 0], [0, 0, 3, 3]], dtype=torch.float64)
+    torch.testing.assert_close(relu.effective_gates(on, weight), torch.tensor([3.0, 1, 2], dtype=torch.float64))

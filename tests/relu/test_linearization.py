@@ -256,3 +256,14 @@ def test_biases_turn_relu_networks_linear():
     assert found.distance[0].max() < 0.01 and found.distance[1].min() > 0.05
     half = crossing(t, runs["relu"]["loss"], runs["relu"]["loss"][0, 0, 0] / 2)
     assert torch.isfinite(half).all()
+
+
+def test_kinks_move_as_eq_12_says():
+    """The formula against a difference quotient along the gradient of a real network."""
+    x, y = tasks.hierarchy(8)
+    x = linearization.with_constant(x, 1.0)
+    weights = start(x, y, 16, 0.1, seeds=3)
+    velocity = -relu.gradient(weights, x, y, reduction="sum")[0]
+    tiny = 1e-6
+    quotient = (linearization.kinks(weights[0] + tiny * velocity) - linearization.kinks(weights[0] - tiny * velocity)) / (2 * tiny)
+    assert torch.allclose(linearization.kink_velocity(weights[0], velocity), quotient, rtol=1e-6, atol=1e-8)

@@ -260,3 +260,35 @@ def test_training_is_plain_gradient_descent():
     relu.train(weights, x, y, step=0.004, steps=100, reduction="sum")
     for mine, theirs in zip(weights, plain, strict=True):
         torch.testing.assert_close(mine, theirs.detach(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_detached_units_are_trained_on_the_residual(reduction):
+    """Two losses, written out: the kept units' own, and the detached ones' on what those leave, handed over as a constant."""
+    x, y = random(5, 7), random(3, 7, seed=1)
+    gates = [None, (random(9, 7, seed=3) > 0).double()]
+    weights = relu.initial_weights([5, 8, 9, 3], 0.7, seeds=2, seed=2)
+    kind = dict(activation="gated", fixed=gates)
+    fast = relu.gradient(weights, x, y, reduction=reduction, detached=4, **kind)
+    for k in range(2):
+        first, second, readout = (w[k].clone().requires_grad_() for w in weights)
+        h = gates[1] * (second @ first @ x)
+        kept, late = readout[:, :5] @ h[:5], readout[:, 5:] @ h[5:]
+        own, rest = 0.5 * (kept - y).square().sum(), 0.5 * (late - (y - kept.detach())).square().sum()
+        loss = (own + rest) / (7 if reduction == "mean" else 1)
+        for mine, theirs in zip(fast, torch.autograd.grad(loss, (first, second, readout)), strict=True):
+            torch.testing.assert_close(mine[k], theirs, rtol=1e-11, atol=1e-12)
+
+
+def test_detached_units_train_in_chunks_and_must_leave_some():
+    x, y = random(5, 7), random(3, 7, seed=1)
+    plan = dict(step=0.01, steps=30, every=10, activation="linear", detached=3)
+    start = relu.initial_weights([5, 6, 3], 0.5, seeds=5)
+    whole = relu.train([w.clone() for w in start], x, y, **plan)
+    chunks = relu.train([w.clone() for w in start], x, y, chunk=2, **plan)
+    torch.testing.assert_close(whole["loss"], chunks["loss"])
+    together = relu.train([w.clone() for w in start], x, y, **plan | {"detached": 0})
+    assert (whole["loss"][-1] - together["loss"][-1]).abs().min() > 1e-3  # it is another way of learning
+    for wrong in (6, 7):
+        with pytest.raises(ValueError, match="at least one must remain"):
+            relu.train(start, x, y, **plan | {"detached": wrong})

@@ -1,10 +1,13 @@
 """Which gates one ReLU unit can realise: linear programmes, nesting, and counting agree."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.data import tasks
 from lib.linear import WrongAxes
 from lib.relu import realisable
 
@@ -79,3 +82,38 @@ def test_too_many_gates_are_refused():
 
 def test_stirling_numbers():
     assert [realisable.stirling2(5, k) for k in range(6)] == [0, 1, 15, 25, 10, 1]
+
+
+@pytest.mark.parametrize("size", [(2, 2), (3, 2), (3, 3), (4, 3)])
+def test_every_realisable_gate_is_listed_once(size):
+    gates = realisable.every(*size)
+    assert len(gates) == realisable.count(*size) == len({tuple(g.flatten().tolist()) for g in gates})
+    assert bool(realisable.nested(gates).all())
+
+
+def test_symmetries_of_a_tree_leave_the_tree():
+    rows = {tuple(row) for row in tasks.tree(8).tolist()}
+    orders = realisable.tree_symmetries(8)
+    assert orders.shape == (128, 8) and len({tuple(o) for o in orders.tolist()}) == 128
+    assert all({tuple(row) for row in tasks.tree(8)[:, order].tolist()} == rows for order in orders)
+
+
+def test_classes_of_gates_are_orbits():
+    """Against a plain search: all images of each gate under leaves and contexts."""
+    gates, orders = realisable.every(4, 2), realisable.tree_symmetries(4)
+    classes, size = realisable.up_to_symmetry(gates, orders)
+
+    def orbit(gate):
+        images = [gate[o][:, list(c)] for o in orders for c in itertools.permutations(range(2))]
+        return frozenset(tuple(image.flatten().tolist()) for image in images)
+
+    plain = {orbit(gate) for gate in gates}
+    assert {orbit(gate) for gate in classes} == plain and len(classes) == len(plain)
+    assert sorted(size.tolist()) == sorted(len(o) for o in plain) and int(size.sum()) == len(gates)
+
+
+def test_lists_that_would_be_too_long_are_refused():
+    with pytest.raises(ValueError, match="too many"):
+        realisable.every(12, 4)
+    with pytest.raises(ValueError, match="2, 4, 8"):
+        realisable.tree_symmetries(6)

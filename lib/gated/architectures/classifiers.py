@@ -45,6 +45,19 @@ def task_of(domains_data: Domains, domains: int) -> routing.Task:
     return routing.Task(yx.expand(domains, -1, -1), domains_data.variance.expand(domains, -1), float((y**2).sum() / y.shape[-1]))
 
 
+def regression_errors(domains_data: Domains) -> Tensor:
+    """Share of test images that least squares gets wrong, (domains or 1,): where linear pathways on squared loss end.
+
+    Independent of any training, so a network that learned nothing cannot pass for one that transfers.
+    """
+    y = targets(domains_data.y_train, classes_of(domains_data)).to(domains_data.train)
+    yx = y @ domains_data.train.mT / y.shape[-1]  # (domains, classes, features), features uncorrelated
+    varies = domains_data.variance > 0
+    best = torch.where(varies, 1 / domains_data.variance.where(varies, torch.ones_like(domains_data.variance)), 0.0)
+    scores = yx * best.unsqueeze(-2) @ domains_data.test
+    return (scores.argmax(-2) != domains_data.y_test).float().mean(-1)
+
+
 def route_errors(weights: list[Tensor], domains_data: Domains, images: int | None = None) -> Tensor:
     """Share of test images that each route gets wrong, (seeds, output domain, input domain)."""
     encoders, middle, decoders = weights
@@ -90,12 +103,17 @@ def initial_classifier(
     return [w.to(device, dtype) for w in weights]
 
 
+def _codes(weights: list[Tensor], x: Tensor, leak: float) -> tuple[Tensor, Tensor]:
+    """Activities of the two hidden layers, (seeds, input domain, hidden, images)."""
+    encoders, b1, middle, b2 = weights[:4]
+    first = torch.nn.functional.leaky_relu(encoders @ x + b1, leak)
+    return first, torch.nn.functional.leaky_relu(middle @ first + b2, leak)
+
+
 def _forward(weights: list[Tensor], x: Tensor, leak: float) -> tuple[Tensor, Tensor, Tensor]:
-    encoders, b1, middle, b2, decoders, b3 = weights
-    first = encoders @ x + b1  # (seeds, M, hidden, images)
-    first = torch.nn.functional.leaky_relu(first, leak)
-    second = torch.nn.functional.leaky_relu(middle @ first + b2, leak)
-    return first, second, decoders @ second + b3  # scores: (seeds, input domain, M classes, images)
+    """Both codes and the scores of all routes, (seeds, input domain, M classes, images)."""
+    first, second = _codes(weights, x, leak)
+    return first, second, weights[4] @ second + weights[5]
 
 
 def _shares(mask: Tensor) -> Tensor:
@@ -131,18 +149,46 @@ def _gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, le
     hot = torch.nn.functional.one_hot(labels.expand(domains, -1), error.shape[-2]).mT.to(error)  # (out, classes, images)
     share = _shares(mask.to(error)) / x.shape[-1]  # (..., in, out)
     error = ((error - hot) * share[..., None, None]).flatten(-3, -2)  # (seeds, in, M classes, images)
-    back2 = decoders.mT @ error
-    back2 = torch.where(second > 0, back2, leak * back2)
-    back1 = middle.mT @ back2
+    slopes = _backward(weights, x, first, second, decoders.mT @ error, leak)
+    return slopes + [(error @ second.mT).sum(1, keepdim=True), error.sum((1, -1), keepdim=True)]
+
+
+def _backward(weights: list[Tensor], x: Tensor, first: Tensor, second: Tensor, back: Tensor, leak: float) -> list[Tensor]:
+    """Gradients of encoders and hidden matrix with their biases; `back` (seeds, in, hidden, images) comes from the decoders."""
+    back2 = torch.where(second > 0, back, leak * back)
+    back1 = weights[2].mT @ back2
     back1 = torch.where(first > 0, back1, leak * back1)
-    return [
-        back1 @ x.mT,
-        back1.sum(-1, keepdim=True),
-        (back2 @ first.mT).sum(1, keepdim=True),
-        back2.sum((1, -1), keepdim=True),
-        (error @ second.mT).sum(1, keepdim=True),
-        error.sum((1, -1), keepdim=True),
-    ]
+    slopes = [back1 @ x.mT, back1.sum(-1, keepdim=True)]
+    return slopes + [(back2 @ first.mT).sum(1, keepdim=True), back2.sum((1, -1), keepdim=True)]
+
+
+def _trained_only(weights: list[Tensor], mask: Tensor) -> Callable[[list[Tensor], Tensor, Tensor, float], list[Tensor]]:
+    """`_gradient` for masks that train few of the routes: the scores of the others are never computed.
+
+    Each input domain's K trained decoders are gathered, (seeds, in, K classes, hidden), and their gradients added up where
+    they came from. Domains with fewer than K get others with weight zero, so any mask will do.
+    """
+    seeds, domains = weights[0].shape[:2]
+    share, order = _shares(mask.expand(seeds, -1, -1)).sort(dim=-1, descending=True, stable=True)  # (seeds, in, out)
+    most = int((share > 0).sum(-1).max())
+    share, order = share[..., :most], order[..., :most]
+    rows = (order + domains * torch.arange(seeds, device=mask.device)[:, None, None]).flatten()  # of seeds · M decoders
+
+    def slope(w: list[Tensor], x: Tensor, labels: Tensor, leak: float) -> list[Tensor]:
+        decoders, bias = w[4].reshape(seeds * domains, -1), w[5].reshape(seeds * domains, -1)
+        chosen = decoders[rows].reshape(seeds, domains, -1, w[4].shape[-1])  # (seeds, in, K classes, hidden)
+        first, second = _codes(w, x, leak)
+        scores = chosen @ second + bias[rows].reshape(seeds, domains, -1, 1)
+        error = torch.softmax(scores.unflatten(-2, (most, -1)), -2)  # (seeds, in, K, classes, images)
+        right = labels.expand(domains, -1)[order]  # (seeds, in, K, images)
+        error.scatter_add_(-2, right[..., None, :], -torch.ones_like(error[..., :1, :]))
+        error = error.mul_(share[..., None, None] / x.shape[-1]).flatten(-3, -2)
+        slopes = _backward(w, x, first, second, chosen.mT @ error, leak)
+        back = [(error @ second.mT).reshape(len(rows), -1), error.sum(-1).reshape(len(rows), -1)]
+        sums = [torch.zeros_like(old).index_add_(0, rows, part) for old, part in zip((decoders, bias), back, strict=True)]
+        return slopes + [total.reshape(old.shape) for total, old in zip(sums, w[4:], strict=True)]
+
+    return slope
 
 
 @axes(mask="domains domains")
@@ -170,10 +216,13 @@ def train_classifier(
     before and after and every `every` steps.
     """
     mask, number = mask.to(weights[0]), domains_data.train.shape[-1]
+    few = 2 * mask.sum(-2).max() <= mask.shape[-1]  # then gathering their decoders costs less than scoring all routes
+    trained_only = _trained_only(weights, mask) if few else None
 
     def slope(w: list[Tensor]) -> list[Tensor]:
         chosen = torch.randint(number, (batch,), generator=generator).to(domains_data.train.device)
-        return _gradient(w, domains_data.train[..., chosen], domains_data.y_train[chosen], mask, leak)
+        x, labels = domains_data.train[..., chosen], domains_data.y_train[chosen]
+        return trained_only(w, x, labels, leak) if trained_only else _gradient(w, x, labels, mask, leak)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         x, labels = domains_data.train[..., :watch], domains_data.y_train[:watch]

@@ -24,10 +24,11 @@ from lib.linear.shapes import axes
 def effective_inputs(x: Tensor, gates: Tensor, features: Tensor | None = None) -> Tensor:
     """What each pathway sees: (pathways, features, items), zero where its gate is shut.
 
-    x (features, items), gates (pathways, items); `features` (pathways, features) hides input features from a pathway.
+    x (features, items), gates (pathways, items); `features` (pathways, features) hides input features from a pathway. Gates
+    (..., pathways, items) are those of many networks, and so is what comes back: all functions here take such an ensemble.
     """
-    seen = x * gates[:, None, :].to(x)
-    return seen if features is None else seen * features[:, :, None].to(x)
+    seen = x * gates[..., None, :].to(x)
+    return seen if features is None else seen * features[..., :, None].to(x)
 
 
 @axes(inputs="pathways features items", y="outputs items")
@@ -37,7 +38,7 @@ def effective_correlations(inputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     Means over all items, gated or not: Make Haste Slowly Eq. 4.
     """
     items = y.shape[-1]
-    return y @ inputs.mT / items, torch.einsum("jfn,pgn->jpfg", inputs, inputs) / items
+    return y @ inputs.mT / items, torch.einsum("...jfn,...pgn->...jpfg", inputs, inputs) / items
 
 
 def initial_pathways(
@@ -92,8 +93,9 @@ def aligned_pathways(inputs: Tensor, y: Tensor, strength: float | Tensor) -> lis
     hidden · variance / 2. From here training is deterministic: the race reduction without a fitted constant.
     """
     u, s, vt = torch.linalg.svd(y @ inputs.mT, full_matrices=False)
-    root = torch.as_tensor(strength, dtype=torch.float64).expand(len(inputs)).sqrt()[:, None, None]
-    real = (s > s.amax() * 1e-10)[:, None, :]  # directions without any correlation get no start
+    root = torch.as_tensor(strength, dtype=s.dtype).expand(inputs.shape[-3]).sqrt()[:, None, None]
+    small = 1e-10 if s.dtype == torch.float64 else 1e-5
+    real = (s > s.amax((-2, -1), keepdim=True) * small)[..., None, :]  # directions without any correlation get no start
     return [root * vt * real.mT, root * u * real]
 
 
@@ -105,7 +107,7 @@ def maps(weights: Sequence[Tensor]) -> Tensor:
 @axes(inputs="pathways features items")
 def outputs(weights: Sequence[Tensor], inputs: Tensor) -> Tensor:
     """The network's answer, (..., outputs, items): the sum over its open pathways."""
-    return torch.einsum("...pof,pfn->...on", maps(weights), inputs)
+    return torch.einsum("...pof,...pfn->...on", maps(weights), inputs)
 
 
 @axes(inputs="pathways features items", y="outputs items")
@@ -123,8 +125,8 @@ def _slope(
     inputs: Tensor, y: Tensor, reduction: str, detached: Collection[int] = ()
 ) -> Callable[[Sequence[Tensor]], list[Tensor]]:
     """`gradient` with the correlations computed once. All pathways' features stand side by side, pathways · features."""
-    pathways, features = inputs.shape[:2]
-    flat = inputs.flatten(0, 1)
+    pathways, features = inputs.shape[-3:-1]
+    flat = inputs.flatten(-3, -2)
     items = _items(y, reduction)
     yx, xx = y @ flat.mT / items, flat @ flat.mT / items
     if set(detached) - set(range(pathways)):
@@ -151,7 +153,7 @@ def loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str
 
 
 def _loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, items: int) -> Tensor:
-    answer = torch.einsum("...pof,pfn->...on", maps(weights), inputs)
+    answer = torch.einsum("...pof,...pfn->...on", maps(weights), inputs)
     return 0.5 * (answer - y).square().sum((-2, -1)) / items
 
 

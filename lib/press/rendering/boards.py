@@ -5,20 +5,24 @@ from collections import Counter
 
 from docutils import nodes
 
-from lib.press import claims, pages
+from lib.press import claims, pages, schema
 from lib.press.rendering import reference
 from lib.press.rendering.generated import (
     MARKS,
+    PLAIN,
     Generated,
-    badge,
-    count_words,
+    badge_html,
     duration,
     parts,
+    plural,
     scoreboard,
-    scoreboard_table,
-    verdict_of,
 )
+from lib.press.verdicts import rows, standing
 from lib.press.workbench import runs
+
+RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
+AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}
+SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number", "typo": "a typo"}
 
 
 class Sizes(Generated):
@@ -36,96 +40,212 @@ class Sizes(Generated):
         return scoreboard(lines, "sizes")
 
 
+def at(claim: claims.Claim) -> str:
+    """Where a statement stands in its paper: figure, table, equation, and the words of `where`."""
+    named = (("Fig.", claim.figure), ("Table", claim.table), ("Eq.", claim.equation))
+    found = [f"{word} {number}" for word, number in named if number and number not in claim.where]
+    return ", ".join([claim.where, *found])
+
+
 class Scoreboard(Generated):
-    """All claims with verdicts, part by part."""
-
-    def text(self) -> str:
-        blocks = []
-        for part in parts(self.book):
-            name, cite = claims.title(part, self.book)
-            blocks.append(f"## {name}" + (f" {{cite}}`{cite}`" if cite else ""))
-            blocks.append(scoreboard_table(part, self.book, self.words))
-        return "\n\n".join(blocks)
-
-
-class ScoreLine(Generated):
-    """The scoreboard in one glance: one square per claim, part by part, each a link to its page."""
+    """All statements with their verdicts as cards, part by part, with a filter that needs no server."""
 
     def run(self) -> list[nodes.Node]:
         self.depends_on_results()
-        lines, total, by_run = [], Counter(), 0
+        seen = standing.other_seeds(self.book)
+        blocks, filters = [], {"paper": [], "verdict": Counter(), "author": Counter(), "rank": Counter()}
+        for part in parts(self.book):
+            title = claims.title(part, self.book)[0]
+            filters["paper"].append((part, title))
+            cards = []
+            for claim, record in standing.every(self.book, [part]):
+                verdict = standing.verdict(claim, record)
+                filters["verdict"][verdict] += 1
+                filters["author"][claim.author] += 1
+                filters["rank"][claim.rank] += 1
+                cards.append(self.card(claim, record, verdict, seen.get(claim.id)))
+            head = f'<summary id="{part}">{html.escape(title)} <small>({plural(len(cards), "statement")})</small></summary>'
+            blocks.append(f'<details class="board" data-paper="{part}">{head}<ul class="cards">{"".join(cards)}</ul></details>')
+        return self.html(self.form(filters) + "".join(blocks))
+
+    def form(self, filters: dict) -> str:
+        """The filter; hidden until the script that moves it has started, so that nothing stands there without effect."""
+
+        def choice(name: str, entries) -> str:
+            options = "".join(f'<option value="{html.escape(key)}">{html.escape(text)}</option>' for key, text in entries)
+            return f'<label>{name} <select name="{name}"><option value="">any</option>{options}</select></label>'
+
+        choices = [
+            choice("paper", filters["paper"]),
+            choice("verdict", [(v, f"{v} ({filters['verdict'][v]})") for v in MARKS if filters["verdict"][v]]),
+            choice("author", [(a, f"{AUTHORS[a]} ({filters['author'][a]})") for a in AUTHORS if filters["author"][a]]),
+            choice("rank", [(r, f"{RANKS[r]} ({filters['rank'][r]})") for r in RANKS if filters["rank"][r]]),
+            '<label>figure <input name="figure" size="5" placeholder="5c"></label>',
+            '<label>words <input name="words" type="search" placeholder="any word of a claim"></label>',
+        ]
+        count = '<output class="board-count" aria-live="polite"></output><button type="reset">show all</button>'
+        return (
+            f'<form class="board-filter" hidden role="search" aria-label="Filter the statements">{"".join(choices)}{count}</form>'
+        )
+
+    def card(self, claim: claims.Claim, record: dict | None, verdict: str, seen: dict | None) -> str:
+        """One statement: what, where, what the paper says, what we measured, how far from the bound, the verdict."""
+        measured = rows.ours(claim, record["measured"], record.get("interval"), ", ") if record else "–"
+        facts = [f"<b>ours</b> {measured}", f"<b>bound</b> {rows.to_html(claim.tolerance_text())}"]
+        if claim.paper:
+            facts.insert(0, f"<b>paper</b> {rows.to_html(claim.paper)}")
+        if seen and record:
+            away = standing.slack(claim, record["measured"], seen.get("spread", {}))
+            flips = f", {seen['flips']} of {len(seen['seeds'])} other seeds disagree" if seen["flips"] else ""
+            facts.append(f"<b>slack</b> {'–' if away is None else f'{away:.0f} spreads'}{flips}")
+        laptop = standing.on_laptop(claim, record)
+        if laptop:
+            facts.append(f"decided by the recorded run; on a laptop: {html.escape(rows.word(claim, laptop))}")
+        elif claim.verdict == "recorded":
+            facts.append("by a recorded run")
+        note = f'<p class="note">{rows.to_html(claim.note)}</p>' if claim.note else ""
+        reply = f'<p class="note"><b>The authors reply:</b> {rows.to_html(claim.reply)}</p>' if claim.reply else ""
+        data = {"verdict": verdict, "author": claim.author, "rank": claim.rank, "figure": claim.figure}
+        attributes = " ".join(f'data-{name}="{html.escape(value)}"' for name, value in data.items())
+        about = f"{html.escape(at(claim))} · {AUTHORS[claim.author]}" + (
+            f" · {RANKS[claim.rank]}" if claim.rank != "supporting" else ""
+        )
+        said = badge_html(verdict, rows.word(claim, verdict))
+        return (
+            f'<li class="card-row {verdict.replace(" ", "-")}" id="row-{claim.id}" {attributes}>{said}'
+            f'<p class="statement"><a href="{self.link(claim)}">{rows.to_html(claim.claim)}</a></p>'
+            f'<p class="about">{about}</p><p class="facts">{" · ".join(facts)}</p>{note}{reply}</li>'
+        )
+
+
+class ScoreLine(Generated):
+    """The scoreboard in one glance: one square per statement, part by part, each a link to the row that checks it."""
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        lines, there = [], Counter()
         for part in parts(self.book):
             squares = []
-            for claim in claims.load(part, self.book).values():
-                verdict = verdict_of(claim, claims.measured_in(claim.page, self.book))
-                total[verdict] += 1
-                run = claim.verdict == "recorded"
-                by_run += run
-                words = html.escape(f"{verdict}{' (recorded run)' if run else ''}: {claim.claim}")
-                style = verdict.replace(" ", "-") + (" by-run" if run else "")
+            for claim, record in standing.every(self.book, [part]):
+                if claim.rank == "check":
+                    continue
+                verdict = standing.verdict(claim, record)
+                there[verdict] += 1
+                run = " by-run" if claim.finding else ""
+                words = html.escape(f"{rows.word(claim, verdict)}{' (recorded run)' if run else ''}: {rows.plain(claim.claim)}")
                 squares.append(
-                    f'<a class="square {style}" href="{self.address(claim.page)}" title="{words}" aria-label="{words}"></a>'
+                    f'<a class="square {verdict.replace(" ", "-")}{run} {claim.rank}" href="{self.link(claim)}" title="{words}" '
+                    f'aria-label="{words}" tabindex="-1"><span aria-hidden="true">{MARKS[verdict]}</span></a>'
                 )
             name = html.escape(claims.title(part, self.book)[0])
             lines.append(f'<div class="score-row"><span class="score-name">{name}</span><span>{"".join(squares)}</span></div>')
-        keys = []
-        for verdict in MARKS:
-            if total[verdict]:
-                square = f'<span class="square {verdict.replace(" ", "-")}"></span>'
-                keys.append(f'<span class="key">{square} {count_words(Counter({verdict: total[verdict]}))}</span>')
-        if by_run:
-            keys.append(f'<span class="key"><span class="square by-run"></span> {by_run} of them by recorded runs</span>')
-        legend = " ".join(keys)
-        body = f'<div class="scoreline">{"".join(lines)}<div class="score-legend">{legend}</div></div>'
-        return [nodes.raw("", body, format="html")]
+        keys = "".join(
+            f'<span class="key"><span class="square {v.replace(" ", "-")}"><span>{MARKS[v]}</span></span> {v}</span>'
+            for v in MARKS
+            if there[v]
+        )
+        return self.html(f'<div class="scoreline">{"".join(lines)}<div class="score-legend">{keys}</div></div>')
+
+
+class Totals(Generated):
+    """How many hold, apart by author: main results, the papers' statements, slips, findings of this book."""
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        names = {
+            "main": "main results",
+            "paper": "statements of the papers",
+            "slips": "slips in print",
+            "book": "findings of this book",
+        }
+        total, lines = standing.totals(standing.every(self.book)), []
+        for name, title in names.items():
+            count = total[name]
+            cells = " ".join(
+                badge_html(v, f"{count[v]} {v if name == 'paper' else PLAIN.get(v, v)}")
+                for v in MARKS
+                if count[v] and name != "slips"
+            )
+            lines.append(
+                f'<tr><th scope="row">{sum(count.values())} {title}</th><td>{cells or "each with its correction"}</td></tr>'
+            )
+        checks = sum(claim.rank == "check" for claim, _ in standing.every(self.book))
+        more = f"<p>{plural(checks, 'check')} of our own code stand on their pages and count nowhere.</p>" if checks else ""
+        return self.html(f'<table class="totals">{"".join(lines)}</table>{more}')
 
 
 class Errata(Generated):
-    """Every slip of a paper: the printed form and how it fails, the corrected form and how it holds."""
+    """Slips with the printed and the corrected form side by side, the gravest first; with an argument those of one part."""
+
+    optional_arguments = 1
+    severities: tuple[str, ...] = schema.SEVERITIES
 
     def text(self) -> str:
+        chosen = [self.arguments[0]] if self.arguments else parts(self.book)
+        slips = [slip for part in chosen for slip in self.of(part)]
+        if not slips:
+            return "None."
         blocks = []
-        for part in parts(self.book):
-            groups: dict[str, list[claims.Claim]] = {}
-            for claim in claims.load(part, self.book).values():
-                if claim.erratum:
-                    groups.setdefault(claim.erratum, []).append(claim)
-            if not groups:
-                continue
-            name, cite = claims.title(part, self.book)
-            blocks.append(f"## {name}" + (f" {{cite}}`{cite}`" if cite else ""))
-            for group in groups.values():
-                for claim in sorted(group, key=lambda claim: claim.kind != "printed"):
-                    record = claims.measured_in(claim.page, self.book).get(claim.id)
-                    ours = claim.show(record["measured"]) if record else "–"
-                    mark = badge(verdict_of(claim, {claim.id: record} if record else {}))
-                    head = f"**{claim.where}, {claim.kind}.** " if claim.kind == "printed" else "**Corrected.** "
-                    note = f" {claim.note}" if claim.note else ""
-                    line = f"{head}{claim.claim} Measured: {ours} (expected {claim.expect}). {mark}{note}"
-                    blocks.append(line + (f" {self.words('Proof', claim.page)}" if claim.kind == "corrected" else ""))
-                blocks.append("---")
-            blocks.pop()
-        return "\n\n".join(blocks) or "No errata yet."
+        for severity in self.severities:
+            these = [text for rank, text in slips if rank == severity]
+            if these and not self.arguments and len(self.severities) > 1:
+                blocks.append(f"## {SEVERITY[severity].capitalize()} ({len(these)})")
+            blocks += these
+        return "\n\n".join(blocks)
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        return self.parse(self.text(), sections=not self.arguments)
+
+    def of(self, part: str) -> list[tuple[str, str]]:
+        """(severity, text) of each slip of a part."""
+        known, groups = claims.errata(part, self.book), {}
+        for claim, record in standing.every(self.book, [part]):
+            if claim.erratum:
+                groups.setdefault(claim.erratum, {}).setdefault(claim.kind, []).append((claim, record))
+        title = claims.title(part, self.book)[0]
+        return [
+            (known[name]["severity"], self.one(title, known[name], halves)) for name, halves in groups.items() if name in known
+        ]
+
+    def one(self, title: str, slip: dict, halves: dict) -> str:
+        """A slip: where, both forms, the evidence in a line, what still holds, the charitable reading, the program."""
+        evidence = []
+        for kind, word in (("printed", "as printed"), ("corrected", "corrected")):
+            for claim, record in halves.get(kind, []):
+                found = claim.show(record["measured"]) if record else "–"
+                link = f"{{claim}}`{word} <{claim.id}>`"
+                evidence.append(f"{link} {found} (bound: {claim.tolerance_text()})")
+        more = [f"*What still holds.* {slip['holds']}"]
+        more += [f"*A charitable reading.* {slip['reading']}"] if "reading" in slip else []
+        more += [f"*The authors' program.* {slip['program']}"] if "program" in slip else []
+        forms = (
+            f"````{{grid}} 1 1 2 2\n:gutter: 2\n```{{grid-item-card}} printed\n{slip['printed']}\n```\n"
+            f"```{{grid-item-card}} corrected\n{slip['corrected']}\n```\n````"
+        )
+        head = f"**{title}, {slip['where']}** · {SEVERITY[slip['severity']]}"
+        return f"`````{{div}} slip\n{head}\n\n{forms}\n\n*Measured:* {'; '.join(evidence)}. {' '.join(more)}\n`````"
 
 
 class ExecutionStatus(Generated):
     """What was executed: cells, claims, seconds, size, and whether the outputs still hold."""
 
     def text(self) -> str:
-        rows = ["| page | code cells | claims | laptop seconds | notebook | outputs |", "|---|--:|--:|--:|--:|---|"]
+        lines = ["| page | code cells | claims | laptop seconds | notebook | outputs |", "|---|--:|--:|--:|--:|---|"]
         taken = pages.seconds(self.root)
         for page in pages.every(self.root):
             notebook = pages.stored(page)
             if notebook is None:
                 continue
+            self.env.note_dependency(str(page.notebook))  # its size, too
             state = "stale" if pages.stale(page) else "fresh"
             size = page.notebook.stat().st_size / 1000
             found = len(claims.records(notebook))
             link = self.words(page.name, page.name)
-            rows.append(
+            lines.append(
                 f"| {link} | {len(pages.code(notebook))} | {found} | {taken.get(page.name, 0):.1f} | {size:.0f} kB | {state} |"
             )
-        return "\n".join(rows)
+        return "\n".join(lines)
 
 
 class Door(Generated):

@@ -1,21 +1,16 @@
-"""Boxes on a page: at a glance, its claims, its parameters, its recorded runs."""
+"""Boxes on a page: at a glance, the short answer, its claims, its parameters, its recorded runs."""
 
+from docutils import nodes
 from docutils.parsers.rst import directives
 
 from lib.press import claims, pages, parameters
-from lib.press.rendering.generated import (
-    Generated,
-    badge,
-    count_words,
-    duration,
-    plural,
-    score,
-    scoreboard,
-    scoreboard_table,
-    several,
-    verdict_of,
-)
+from lib.press.rendering.generated import Generated, badge, duration, plural, scoreboard, several, verdict_of
 from lib.press.workbench import runs
+
+
+def folded(title: str, text: str) -> str:
+    """A text behind a title that opens it."""
+    return f"``````{{dropdown}} {title}\n{text}\n``````"
 
 
 class Glance(Generated):
@@ -29,44 +24,71 @@ class Glance(Generated):
         facts = [f"**Paper** {self.options['paper']}"]
         if "remakes" in self.options:
             facts.append(f"**Remakes** {self.options['remakes']}")
-        checks = plural(sum(not claim.erratum for claim in mine.values()), "claim")
-        facts.append(f"**Checks** {checks}" + (f", {plural(len(errata), 'erratum', 'errata')}" if errata else ""))
+        checks = plural(sum(not claim.erratum and claim.rank != "check" for claim in mine.values()), "claim")
+        facts.append(f"**Checks** {checks}" + (f", {plural(len(errata), 'slip')}" if errata else ""))
         taken = pages.seconds(self.root).get(self.page.name)
         if taken is not None:
             facts.append(f"**Runs in** {taken:.0f} s on a laptop" if taken >= 1 else "**Runs in** under a second")
         name = self.page.markdown.name
         files = f"{{download}}`notebook <{self.page.notebook.name}>`, {{download}}`MyST source <{name}>`"
-        box = f"````{{admonition}} At a glance\n:class: at-a-glance\n{' · '.join(facts)} · **Download** {files}\n````"
-        return box + (self.chapter() if self.is_first() else "")
+        return f"````{{admonition}} At a glance\n:class: at-a-glance\n{' · '.join(facts)} · **Download** {files}\n````"
 
-    def is_first(self) -> bool:
-        """Whether this is the first page of its part, which shows the whole part's verdicts."""
-        folder, name = self.page.name.split("/")
-        return self.contents.partition(f"file: book/{folder}/")[2].startswith(f"{name}\n")
 
-    def chapter(self) -> str:
-        folder = self.page.name.split("/")[0]
-        total = score([folder], self.book)
-        words = f"All {sum(total.values())} claims of this part: {count_words(total)}"
-        return f"\n\n``````{{dropdown}} {words}\n{scoreboard_table(folder, self.book, self.words)}\n``````"
+class Answer(Generated):
+    """The short answer with the figure that shows it, drawn by a cell further down, on the page's first screen."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        alt = figure_alt(self.page, name)
+        if alt is None:
+            raise self.error(f"no executed cell of {self.page.name} draws a figure named {name}")
+        self.env.note_dependency(str(self.page.notebook))
+        picture = f"```{{image}} /_build/figures/{name}.png\n:alt: {alt}\n:class: hero\n:target: #{name}\n```"
+        return self.parse(f"````{{div}} answer\n**The short answer.** {chr(10).join(self.content)}\n\n{picture}\n````")
+
+
+def figure_alt(page: pages.Page, name: str) -> str | None:
+    """The alternative text of a figure of a page's executed notebook; None when there is no such figure."""
+    for cell in (pages.stored(page) or {"cells": []})["cells"]:
+        shown = cell["metadata"].get("mystnb", {})
+        if shown.get("figure", {}).get("name") == name and cell.get("outputs"):
+            return shown.get("image", {}).get("alt") or name
+    return None
 
 
 class ClaimList(Generated):
-    """The page's claims, numbered, each with its verdict."""
+    """The page's claims, each with its verdict and a link to the row that checks it; `:folded:` behind their number."""
+
+    option_spec = {"folded": directives.flag}
 
     def text(self) -> str:
         measured = claims.measured_in(self.page.name, self.book)
-        lines = []
+        whose = {"printed": "*As printed:* ", "corrected": "*Corrected:* ", "beyond": "*This book:* "}
+        groups = {"main": [], "supporting": [], "check": []}
         for claim in claims.of_page(self.page.name, self.book).values():
-            kind = {"printed": "*As printed:* ", "corrected": "*Corrected:* ", "beyond": "*Beyond the paper:* "}.get(
-                claim.kind, ""
+            verdict = verdict_of(claim, measured)
+            link = f"{{claim}}`¶ <{claim.id}>`"
+            groups[claim.rank].append(
+                f"1. {whose.get(claim.kind, '')}{claim.claim} ({claim.where}) {badge(verdict, claim)} {link}"
             )
-            lines.append(f"1. {kind}{claim.claim} ({claim.where}) {badge(verdict_of(claim, measured), claim)}")
-        return "\n".join(lines) or "This page checks no claim."
+        heads = {"main": "**Main results**", "supporting": "**Supporting statements**", "check": "**Checks of our own code**"}
+        text = "\n\n".join(f"{heads[rank]}\n\n" + "\n".join(lines) for rank, lines in groups.items() if lines)
+        if not text:
+            return "This page checks no claim."
+        return (
+            folded(f"What this page checks ({plural(sum(map(len, groups.values())), 'claim')})", text)
+            if "folded" in self.options
+            else text
+        )
 
 
 class ParameterTable(Generated):
-    """The page's parameters: type, the book's value, the paper's value, meaning."""
+    """The page's parameters: type, the book's value, the paper's value, meaning; `:folded:` behind their number."""
+
+    option_spec = {"folded": directives.flag}
 
     def text(self) -> str:
         known = parameters.of_page(self.page.markdown)
@@ -78,7 +100,8 @@ class ParameterTable(Generated):
         for p in known.values():
             big = f"`{paper[p.name]!r}`" if p.name in paper else "same"
             rows.append(f"| `{p.name}` | `{p.default!r}` | {big} | {p.help} |")
-        return "\n".join(rows)
+        table = "\n".join(rows)
+        return folded(f"The parameters ({len(known)})", table) if "folded" in self.options else table
 
 
 class Recorded(Generated):

@@ -7,12 +7,16 @@ the pages' parameter cells and from `book/seconds.json` while the book is render
 import base64
 from pathlib import Path
 
-from lib import ROOMS
+from docutils import nodes
+from sphinx.util.docutils import ReferenceRole
+
 from lib.press import pages
-from lib.press.rendering import reference
-from lib.press.rendering.boards import Door, Errata, ExecutionStatus, Room, Scoreboard, ScoreLine, Sizes
-from lib.press.rendering.boxes import ClaimList, Glance, ParameterTable, Recorded
-from lib.press.rendering.generated import results
+from lib.press.rendering import downloads, freshness, reference
+from lib.press.rendering.benches import Bench, Mutants
+from lib.press.rendering.boards import Door, Errata, ExecutionStatus, Room, Scoreboard, ScoreLine, Sizes, Totals
+from lib.press.rendering.boxes import Answer, ClaimList, Glance, ParameterTable, Recorded
+from lib.press.rendering.verdict_pages import CitePaper, Cost, FigureIndex, Papers, Results, Slips
+from lib.press.verdicts import standing
 
 
 def extract_figures(app) -> None:
@@ -28,6 +32,21 @@ def extract_figures(app) -> None:
                     path = folder / f"{name}.png"
                     if not path.exists() or path.read_bytes() != picture:
                         path.write_bytes(picture)
+
+
+class ClaimLink(ReferenceRole):
+    """{claim}`words <id>`: a link to the row that checks a claim; an unknown id is an error of the build."""
+
+    def run(self):
+        book = Path(self.env.srcdir) / "book"
+        claim = next((claim for claim, _ in standing.every(book) if claim.id == self.target), None)
+        if claim is None:
+            message = self.inliner.reporter.error(f"there is no claim '{self.target}'", line=self.lineno)
+            return [nodes.literal(self.rawtext, self.target)], [message]
+        self.env.note_dependency(str(book / claim.folder / "claims.yml"))
+        address = self.env.app.builder.get_relative_uri(self.env.docname, f"book/{claim.page}")
+        words = self.title if self.has_explicit_title else claim.id
+        return [nodes.reference(self.rawtext, words, refuri=f"{address}#{claim.id}", internal=True, classes=["claim-link"])], []
 
 
 def configure(app, config) -> None:
@@ -49,24 +68,6 @@ def configure(app, config) -> None:
     config.html_theme_options = options
 
 
-def outdated(app, env, added, changed, removed) -> list[str]:
-    """Documents to read again although no file that they are known to use has changed.
-
-    Tables of results, when a file of results appeared or vanished: Sphinx cannot watch one that does not exist yet. Rooms of
-    the reference, when their text would be another one: it depends on little of what all modules and all pages say.
-    """
-    root = Path(app.srcdir)
-    now = {"results": pages.digest("\n".join(map(str, results(root / "book"))))}
-    for room in ROOMS:
-        text = reference.door_text(room, root) + reference.room_text(room, root, lambda words, page: words)
-        now[f"book/library/{room}"] = pages.digest(text)
-    before, env.racing = getattr(env, "racing", {}), now
-    again = [name for name in now if name in env.found_docs and now[name] != before.get(name)]
-    if now["results"] != before.get("results"):
-        again += [doc for doc in env.found_docs if any(name.endswith("claims.yml") for name in env.dependencies.get(doc, ()))]
-    return again
-
-
 def without_thebe(app, pagename, templatename, context, doctree) -> None:
     """Leave out the theme's live-code scripts: nobody uses them here, and they name an outside address."""
     scripts = context.get("script_files", [])
@@ -77,6 +78,16 @@ def setup(app) -> dict:
     """What Sphinx calls when it loads this extension."""
     for name, directive in {
         "glance": Glance,
+        "bench": Bench,
+        "mutants": Mutants,
+        "answer": Answer,
+        "results": Results,
+        "papers": Papers,
+        "figure-index": FigureIndex,
+        "slips": Slips,
+        "cost": Cost,
+        "cite-paper": CitePaper,
+        "totals": Totals,
         "claims": ClaimList,
         "parameters": ParameterTable,
         "recorded": Recorded,
@@ -89,9 +100,13 @@ def setup(app) -> dict:
         "room": Room,
     }.items():
         app.add_directive(name, directive)
+    app.add_role("claim", ClaimLink())
+    app.connect("build-finished", downloads.write)
+    app.connect("html-page-context", downloads.claim_review)
     app.setup_extension("sphinx.ext.viewcode")
     app.connect("config-inited", configure)
-    app.connect("env-get-outdated", outdated)
+    app.connect("builder-inited", freshness.write_stamps)
+    app.connect("env-get-outdated", freshness.outdated_rooms)
     app.connect("viewcode-find-source", reference.find_source)
     app.connect("doctree-resolved", reference.link_literals)
     app.connect("html-page-context", reference.link_code)

@@ -9,8 +9,18 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from lib.press import claims, pages
+from lib.press.rendering import freshness
+from lib.press.verdicts import rows, standing
 
-MARKS = {"reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "slip in print": "✎", "open": "○"}
+MARKS = {
+    "reproduced": "✓",
+    "reproduced in part": "◐",
+    "not reproduced": "✗",
+    "undetermined": "?",
+    "slip in print": "✎",
+    "open": "○",
+}
+PLAIN = {"reproduced": "holds", "reproduced in part": "in part", "not reproduced": "does not hold"}  # of a main result
 # Reading order of the book's parts; others follow in alphabetical order.
 PARTS = ("deep_linear", "neural_race", "make_haste_slowly", "early_linearization", "neural_redshift", "bias_learning")
 
@@ -22,36 +32,26 @@ def parts(book: Path) -> list[str]:
 
 
 def verdict_of(claim: claims.Claim, measured: dict) -> str:
-    """What the executed page found; declared verdicts stand in only where nothing is executed.
-
-    A claim that needs the paper's size has the verdict of its recorded run. A printed form that fails beside its correction is
-    a slip in print, and is not counted against the paper's claims.
-    """
-    record = measured.get(claim.id)
-    if claim.verdict == "recorded":
-        found = claims.judge(claim, record["measured"]) if record else claim.finding
-    else:
-        found = record["verdict"] if record else "open"
-    return "slip in print" if claim.kind == "printed" and found not in ("reproduced", "open") else found
+    """The verdict that counts, from what the claim's page measured; see `standing.verdict`."""
+    return standing.verdict(claim, measured.get(claim.id))
 
 
 def badge(verdict: str, claim: claims.Claim | None = None) -> str:
-    """A verdict with its mark and colour; for a claim that was checked by a recorded run it says so."""
-    by_run = " (recorded)" if claim is not None and claim.verdict == "recorded" else ""
-    return f"[{MARKS[verdict]} {verdict}{by_run}]{{.verdict .{verdict.replace(' ', '-')}}}"
+    """A verdict with its mark and colour, as MyST; for one that rests on a recorded run it says so."""
+    by_run = " (recorded)" if claim is not None and claim.finding else ""
+    said = rows.word(claim, verdict) if claim is not None else verdict
+    return f"[{MARKS[verdict]} {said}{by_run}]{{.verdict .{verdict.replace(' ', '-')}}}"
+
+
+def badge_html(verdict: str, said: str) -> str:
+    """The same as HTML: `said` is the verdict in words."""
+    mark = f'<span aria-hidden="true">{MARKS[verdict]}</span>'
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{mark} {html.escape(said)}</span>'
 
 
 def plural(count: int, word: str, words: str = "") -> str:
     """A count with its word in the singular or plural."""
     return f"{count} {word if count == 1 else words or word + 's'}"
-
-
-RESULTS = ("*/claims.yml", "*/*.ipynb", "*/recorded/*.json", pages.SECONDS, "presets.yml")
-
-
-def results(book: Path) -> list[Path]:
-    """The files that generated boxes and tables are made from, as they are now."""
-    return [path for pattern in RESULTS for path in sorted(book.glob(pattern))]
 
 
 class Generated(SphinxDirective):
@@ -74,9 +74,8 @@ class Generated(SphinxDirective):
         return pages.Page(self.env.docname.removeprefix("book/"), self.root)
 
     def depends_on_results(self) -> None:
-        """Read this document again whenever a claim, a notebook, a measured time or the rendering itself changes."""
-        for path in [*Path(__file__).parent.glob("*.py"), *results(self.book)]:
-            self.env.note_dependency(str(path))
+        """Read this document again when a claim, a measured value or time, or the rendering itself changes; see `freshness`."""
+        self.env.note_dependency(str(freshness.of_document(self.root, self.env.docname)))
 
     def parse(self, text: str, sections: bool = False) -> list[nodes.Node]:
         """Nodes of a MyST text; with `sections` its headings, the first of which opens it, are sections of the page."""
@@ -89,6 +88,21 @@ class Generated(SphinxDirective):
         self.depends_on_results()
         return self.parse(self.text())
 
+    @property
+    def part(self) -> str:
+        """The part of the book that this document belongs to: its folder."""
+        return self.env.docname.split("/")[1]
+
+    def html(self, text: str) -> list[nodes.Node]:
+        """HTML as it is, with its mathematics typeset."""
+        if 'class="math' in text:
+            self.env.get_domain("math").data["has_equations"][self.env.docname] = True
+        return [nodes.raw("", text, format="html")]
+
+    def link(self, claim: claims.Claim) -> str:
+        """The address of a claim: the row that checks it."""
+        return f"{self.address(claim.page)}#{claim.id}"
+
     def words(self, text: str, page: str) -> str:
         """`text` as a link to a page, or bare while that page is not in the table of contents yet."""
         return f"[{text}](/book/{page}.ipynb)" if f"file: book/{page}\n" in self.contents else text
@@ -97,20 +111,6 @@ class Generated(SphinxDirective):
         if f"file: book/{page}\n" not in self.contents:
             return "#"
         return self.env.app.builder.get_relative_uri(self.env.docname, f"book/{page}")
-
-
-def scoreboard_table(part: str, book: Path, link) -> str:
-    """The claims of a part as a table; `link(text, page)` makes the links."""
-    entries = claims.load(part, book).values()
-    measured = {page: claims.measured_in(page, book) for page in {claim.page for claim in entries}}
-    rows = ["| claim | where | paper | ours | verdict |", "|---|---|---|---|---|"]
-    for claim in entries:
-        record = measured[claim.page].get(claim.id)
-        ours = claim.show(record["measured"]) if record else "–"
-        words = link(claim.claim, claim.page) + (f" *{claim.note}*" if claim.note else "")
-        cells = [words, claim.where, claim.paper or "–", ours, badge(verdict_of(claim, measured[claim.page]), claim)]
-        rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    return scoreboard(rows)
 
 
 def scoreboard(lines: list[str], also: str = "") -> str:
@@ -131,24 +131,18 @@ def several(claim: claims.Claim, measured, like=None) -> str:
     return "<br>".join(f"{html.escape(name)}: {claim.show(measured[name])}" for name in order)
 
 
-def score(folders: list[str], book: Path) -> Counter:
-    """How many claims of these parts have which verdict, from the executed notebooks."""
-    total: Counter = Counter()
-    for part in folders:
-        for claim in claims.load(part, book).values():
-            total[verdict_of(claim, claims.measured_in(claim.page, book))] += 1
-    return total
-
-
 def count_words(total: Counter) -> str:
     """Counts of verdicts as a text, best first."""
-    words = {"slip in print": "slips in print, each with its correction"}
-    return ", ".join(f"{total[verdict]} {words.get(verdict, verdict)}" for verdict in MARKS if total[verdict])
+    return ", ".join(f"{total[verdict]} {verdict}" for verdict in MARKS if total[verdict])
 
 
 def score_sentence(book: Path) -> str:
-    """The scoreboard as one line, as the README shows it."""
-    total = score(claims.papers(book), book)
-    by_run = sum(claim.verdict == "recorded" for paper in claims.papers(book) for claim in claims.load(paper, book).values())
-    more = f" ({by_run} of them need more than a laptop and rest on recorded runs)" if by_run else ""
-    return f"{sum(total.values())} claims: {count_words(total)}{more}"
+    """The scoreboard as one line, as the README shows it: the papers' statements apart from slips and from our own."""
+    total = standing.totals(standing.every(book))
+    main, paper, ours = total["main"], total["paper"], total["book"]
+    words = [f"{plural(sum(paper.values()), 'statement')} of the papers: {count_words(paper)}"]
+    if main:
+        words.insert(0, f"{main['reproduced']} of {plural(sum(main.values()), 'main result')} hold")
+    words.append(f"{plural(sum(total['slips'].values()), 'slip')} in print, each with its correction")
+    words.append(f"{plural(sum(ours.values()), 'finding')} of this book ({ours['reproduced']} hold)")
+    return "; ".join(words)

@@ -4,14 +4,14 @@ import argparse
 import math
 import os
 import re
-import stat
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from lib.press import environment, files, pages, terminal
-from lib.press.errors import PageError, ParameterError, Problem
+from lib.press.bench import command as bench
+from lib.press.errors import PageError, Problem
+from lib.press.reports import commands as reporting
 from lib.press.workbench import browser, execution
 
 ROOT = environment.ROOT
@@ -64,9 +64,7 @@ def parser() -> argparse.ArgumentParser:
     inner.add_argument("page")
     inner.set_defaults(action=lambda options: execution.execute_and_report(options.page))
 
-    run = commands.add_parser("run", help="run one page with other parameters, through papermill, into _runs/")
-    run_options(run)
-    run.set_defaults(action=run_page)
+    reporting.add(commands, run_options)
 
     sweep = commands.add_parser("sweep", help="run one page over a grid of parameters, on all cores or a Dask cluster")
     run_options(sweep)
@@ -76,16 +74,12 @@ def parser() -> argparse.ArgumentParser:
     sweep.add_argument("--timeout", type=duration, default=3600.0, metavar="SECONDS", help="for one point (default: 3600)")
     sweep.add_argument("--force", action="store_true", help="run finished points again")
     sweep.add_argument("--dry-run", action="store_true", help="only list the points")
+    sweep.add_argument("--open", action="store_true", help="open the report in a browser")
     sweep.set_defaults(action=sweep_page)
 
     point = commands.add_parser("_point")
     point.add_argument("text")
     point.set_defaults(action=run_one_point)
-
-    table = commands.add_parser("results", help="one table of all finished runs of a page")
-    table.add_argument("page")
-    table.add_argument("--csv", metavar="FILE", help="write the table there instead of showing it")
-    table.set_defaults(action=show_results)
 
     keep = commands.add_parser("record", help="keep a run's row with the book, for its page to show")
     keep.add_argument("run", help="its name, or the beginning of it")
@@ -101,6 +95,15 @@ def parser() -> argparse.ArgumentParser:
     mutate.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="at a time (default: one per core)")
     mutate.add_argument("--record", action="store_true", help="keep the result with the book")
     mutate.set_defaults(action=plant_errors)
+
+    seeds = commands.add_parser("seeds", help="run pages with other seeds: which verdicts flip, how far is each from its bound?")
+    seeds.add_argument("page", nargs="*", help="default: all pages with a seed")
+    seeds.add_argument("--count", type=positive, default=5, help="how many other seeds (default: 5)")
+    seeds.add_argument("--record", action="store_true", help="keep the result with the book")
+    seeds.add_argument("--force", action="store_true", help="run finished seeds again")
+    seeds.set_defaults(action=try_seeds)
+
+    bench.add(commands)
 
     commands.add_parser("data", help="list the data sets: bundled, cached or missing; fetch one")
     return parser
@@ -221,35 +224,13 @@ def run_options(parser) -> None:
     parser.add_argument("--device", default="cpu", help="auto, cpu (default) or cuda")
 
 
-def run_page(options) -> int:
-    """`python -m lib run`: one page with other parameters."""
-    from lib.press.workbench import runs, sweeps
-
-    page = pages.find(options.page)
-    settings = runs.settle(page, given(options), options.preset, options.device)
-    print(f"{page.name}: " + ", ".join(f"{name}={value}" for name, value in settings.items()), flush=True)
-    sweeps.probe_writable(runs.folder_of(page))
-    name = runs.name_of(page, settings)
-    row = sweeps.run_point(str(page.root), page.name, settings, name, None, force=True, progress=True)
-    for check, record in row["results"].items():
-        print(f"  {record['verdict']:<18} {check}")
-    where = runs.folder_of(page)
-    where = where.relative_to(ROOT) if where.is_relative_to(ROOT) else where
-    kept = " and ".join(ending for ending in (".ipynb", ".json") if (where / f"{name}{ending}").exists())
-    print(f"{row['status']} in {row['seconds']:.1f} s: {where / name}{kept}")
-    if row["status"] == "failed":
-        print(row["error"], file=sys.stderr)
-        return 1
-    return 0
-
-
 def sweep_page(options) -> int:
     """`python -m lib sweep`: one page over a grid of parameters."""
     from lib.press.workbench import sweeps
 
-    page = pages.find(options.page)
+    page = reporting.in_step(options.page)
     pick = sweeps.device_picker(options.on)
-    todo = sweeps.points(page, options.grid, given(options), options.preset, options.device, pick)
+    todo = sweeps.points(page, options.grid, reporting.given(options), options.preset, options.device, pick)
     if options.dry_run:
         for point in todo:
             state = "finished" if point.finished(page) else "to run"
@@ -259,6 +240,7 @@ def sweep_page(options) -> int:
     how = {"on": options.on, "workers": options.workers, "timeout": options.timeout, "force": options.force}
     outcome = sweeps.sweep(page, todo, **how)
     print(f"{outcome.finished} finished, {outcome.skipped} skipped (already finished), {outcome.failed} failed")
+    reporting.sweep_report(page, todo, options.open)
     if outcome.interrupted:
         left = terminal.count(len(todo) - outcome.finished - outcome.skipped - outcome.failed, "point")
         print(f"stopped with {left} to go; give the same command again to go on")
@@ -273,38 +255,6 @@ def run_one_point(options) -> int:
     return sweeps.execute_point(options.text)
 
 
-def show_results(options) -> int:
-    """`python -m lib results`: one table of all finished runs of a page."""
-    from lib.press.workbench import runs
-
-    damaged: list[str] = []
-    table = runs.results(options.page, damaged=damaged)
-    if table.empty:
-        print(f"there are no finished runs of {options.page} yet; make one with `python -m lib run {options.page}`")
-    elif options.csv:
-        write_csv(Path(options.csv), table.to_csv(index=False))
-        print(f"{terminal.count(len(table), 'run')} written to {options.csv}")
-    else:
-        print(table.drop(columns=["fingerprint"]).to_string(index=False, max_colwidth=24))
-    for problem in damaged:
-        print(f"left out: {problem}", file=sys.stderr)
-    return 1 if damaged else 0
-
-
-def write_csv(path: Path, text: str) -> None:
-    """To a file, in one step, into a folder that is there; or to a pipe or a terminal."""
-    try:
-        mode = path.stat().st_mode if path.exists() else stat.S_IFREG
-        if stat.S_ISDIR(mode) or not path.parent.is_dir():
-            raise Problem(f"{path} is a folder" if stat.S_ISDIR(mode) else f"there is no folder {path.parent}")
-        if not stat.S_ISREG(mode):
-            path.write_text(text, encoding="utf-8")
-            return
-    except OSError as error:
-        raise Problem(f"{path} cannot be written ({error.strerror})") from None
-    files.write_whole(path, text)
-
-
 def record_run(options) -> int:
     """`python -m lib record`: keep a run's row with the book."""
     from lib.press.workbench import runs
@@ -315,17 +265,6 @@ def record_run(options) -> int:
     if "```{recorded}" not in files.read_text(pages.find(f"{paper}/{page}").markdown):
         print(f"(book/{paper}/{page}.md has no {{recorded}} box yet: add one where the run belongs)")
     return 0
-
-
-def given(options) -> dict[str, str]:
-    """The parameters of the command line, as text by name."""
-    found = {}
-    for text in options.parameter:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise ParameterError(f"write a parameter as NAME=VALUE, not '{text}'")
-        found[name] = value
-    return found
 
 
 def plant_errors(options) -> int:
@@ -342,6 +281,13 @@ def plant_errors(options) -> int:
     caught = mutants.share(mutants.total(record))
     print(f"{caught:.1%} caught of those that change a number; {mutants.ENOUGH:.0%} is enough")
     return 0 if caught >= mutants.ENOUGH else 1
+
+
+def try_seeds(options) -> int:
+    """`python -m lib seeds`: does a verdict flip when the dice fall otherwise?"""
+    from lib.press.verdicts import seeds
+
+    return seeds.main(options.page, options.count, options.record, options.force)
 
 
 def list_pages(options) -> int:

@@ -17,6 +17,7 @@ from threading import Lock
 
 from lib.press import files, pages
 from lib.press.errors import PageError
+from lib.press.notebooks import pairing
 from lib.press.pages import ROOT, Page
 
 TIMEOUT = 1800  # seconds that one cell may take
@@ -86,6 +87,7 @@ def trace(report: str) -> None:
         skip = re.compile(rf"^(\.|_|.*__pycache__|{of_the_book}|.*\.pyc$|requirements\.txt$)")
         # These watch the page and do not take part in it, unless the page imported them for itself.
         watching = ("pages.py", "environment.py", "workbench/__init__.py", "workbench/execution.py")
+        watching += ("notebooks/__init__.py", "notebooks/pairing.py")
         watchers = set() if "lib.press.workbench.runs" in sys.modules else {f"lib/press/{name}" for name in watching}
         used = sorted(name for name in inside if not skip.match(name) and name not in watchers)
         data = getattr(sys.modules.get("lib.data.datasets"), "LOADED", {})
@@ -108,7 +110,7 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    notebook = pages.source(page)
+    notebook, before = pages.source(page), page.notebook.read_bytes() if page.notebook.exists() else None
     total = len(notebook.cells)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "used.json")
@@ -139,6 +141,8 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
     noise = noisy(notebook)
     if noise:
         raise PageError(f"{page.name}: {noise}")
+    if before is not None and page.notebook.exists() and page.notebook.read_bytes() != before:  # somebody saved it meanwhile
+        raise PageError(f"{page.name}: {page.notebook.name} was edited while the page ran, and stays as it is; try again")
     write(page, notebook, pages.fingerprint(page, used))
     return seconds
 
@@ -178,7 +182,7 @@ def write(page: Page, notebook: dict, mark: dict) -> None:
         "jupytext": meta.get("jupytext", {}),
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
-        "racing": {"fingerprint": mark, "outputs": pages.outputs_digest(notebook)},
+        "racing": {"fingerprint": mark, "outputs": pages.outputs_digest(notebook), "pair": pages.inputs_digest(notebook)},
     }
     content = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     if not page.notebook.exists() or page.notebook.read_bytes() != content.encode():
@@ -211,9 +215,14 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
     """Execute the stale pages in parallel, one bar per page; carry prose edits over. Returns the failures."""
     from tqdm import tqdm
 
-    todo = []
+    todo, refused = [], []
     for page in chosen:
         files.tidy(page.notebook.parent)
+        try:
+            pairing.settle(page, lambda sentence: print(f"  {sentence}", flush=True))
+        except PageError as error:
+            refused.append(str(error))
+            continue
         reasons = ["asked for"] if force else pages.stale(page)
         if reasons:
             todo.append(page)
@@ -222,7 +231,7 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
             refresh(page)
             print(f"  {page.name}: prose changed, outputs kept", flush=True)
     if not todo:
-        return []
+        return refused
     pages.seconds(todo[0].root)  # if that file is damaged, say so before anything runs
     writing, running, stopped = Lock(), {}, False
     bars = {
@@ -270,7 +279,7 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
                     end_group(process)
     for bar in bars.values():
         bar.close()
-    return failures
+    return refused + failures
 
 
 def execute_and_report(name: str) -> int:

@@ -1,7 +1,7 @@
 """Parameterised runs: the same pages, executed by papermill with other sizes.
 
-A run is validated before a kernel starts and leaves two files under `_runs/<page>/` (`home`): the executed notebook, and one JSON
-row with parameters, results and provenance. The row's name is a hash of page, code and parameters, so the same run has
+A run is validated before a kernel starts and leaves three files under `_runs/<page>/` (`home`): the executed notebook, one JSON
+row with parameters, results and provenance, and an HTML report to look at. The row's name is a hash of page, code and parameters, so the same run has
 the same name everywhere, and a finished one need not be repeated. `workbench.sweeps` runs many of them.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from lib.press import claims, files, pages, parameters, schema, terminal
 from lib.press.errors import Problem, RunError
+from lib.press.notebooks import plain
 from lib.press.workbench import execution
 
 PRESETS = ("smoke", "laptop", "paper")
@@ -119,11 +120,14 @@ def folder_of(page: pages.Page) -> Path:
 
 
 def run(page: pages.Page, settings: dict, progress: bool = True) -> dict:
-    """Execute a page with all `settings` through papermill; returns its row, which is also written beside the notebook."""
+    """Execute a page with all `settings` through papermill; returns its row, which is also written beside notebook and report."""
     import papermill
     from nbclient.exceptions import DeadKernelError
     from nbformat import write as write_notebook
     from papermill.exceptions import PapermillExecutionError
+
+    from lib.press.reports import progress as watch
+    from lib.press.reports import run as look
 
     fingerprint = code_fingerprint(page)
     name, folder = name_of(page, settings, fingerprint), folder_of(page)
@@ -131,13 +135,16 @@ def run(page: pages.Page, settings: dict, progress: bool = True) -> dict:
     start, data = time.perf_counter(), {}
     environment = dict(os.environ)
     os.environ.update(execution.kernel_environment(page.root, offline=False))
-    with tempfile.TemporaryDirectory() as temporary:
+    own = all(p.default == settings.get(key, p.default) for key, p in parameters.of_page(page.markdown).items())
+    expected = pages.seconds(page.root).get(page.name) if own else None
+    with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as stack:
         clean, output, report = (Path(temporary, file) for file in ("page.ipynb", "executed.ipynb", "used.json"))
+        engine = stack.enter_context(watch.watching(page, folder, expected)) if progress else None
         try:
             write_notebook(pages.source(page), clean)
             executed = papermill.execute_notebook(
                 clean, output, parameters=settings, cwd=page.markdown.parent, kernel_name="python3", language="python",
-                progress_bar=progress, log_output=False, extra_arguments=execution.traced(report),
+                engine_name=engine, progress_bar=False, log_output=False, extra_arguments=execution.traced(report),
             )  # fmt: skip
             data = json.loads(report.read_text())["data"] if report.exists() else {}
             row |= {"status": "finished", "results": measured(executed)}
@@ -149,9 +156,13 @@ def run(page: pages.Page, settings: dict, progress: bool = True) -> dict:
         finally:
             os.environ.clear()
             os.environ.update(environment)
-        files.write_whole(folder / f"{name}.ipynb", output.read_text(encoding="utf-8"), RunError)
+        made = json.loads(output.read_text(encoding="utf-8"))
+        readable = json.dumps(plain.notebook(page, made), indent=1, ensure_ascii=False) + "\n"
+        files.write_whole(folder / f"{name}.ipynb", readable, RunError)
     row |= provenance(time.perf_counter() - start, settings.get("device", "cpu")) | {"data": data}
-    write_row(folder / f"{name}.json", row)
+    if write_row(folder / f"{name}.json", row):
+        with contextlib.suppress(Problem):  # the row counts; `python -m lib report` makes the report again
+            look.write(page, row, made)
     return row
 
 
@@ -188,11 +199,15 @@ def hardware(device: str) -> str:
     return ", ".join(parts)
 
 
-def write_row(path: Path, row: dict) -> None:
-    """Write a row in one step, so that nobody ever reads half of one; a failed run never takes the place of a finished one."""
+def write_row(path: Path, row: dict) -> bool:
+    """Write a row in one step, so that nobody ever reads half of one; a failed run never takes the place of a finished one.
+
+    Whether it was written.
+    """
     if row.get("status") == "failed" and (read_row(path) or {}).get("status") == "finished":
-        return
+        return False
     files.write_whole(path, json.dumps(row, indent=1, ensure_ascii=False) + "\n", RunError)
+    return True
 
 
 def read_row(path: Path) -> dict | None:

@@ -1,11 +1,11 @@
-"""Sweeps: many runs of one page over a grid of parameters, on this machine or on any Dask cluster.
+"""Sweeps: many runs of one page over a grid of parameters, on this machine, on Slurm or on any Dask cluster (`press.clusters`).
 
 Each point is one papermill run in a process of its own and leaves one row (`workbench.runs`). A point whose row is finished is
-skipped, so a sweep that was interrupted, in whatever way, goes on where it stopped when the same command is given again.
+skipped, so a sweep that was interrupted, in whatever way, goes on where it stopped when the same command is given again. No two
+processes work on the same point at once: sweeps that meet share their points.
 """
 
 import contextlib
-import functools
 import itertools
 import json
 import math
@@ -15,8 +15,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from pathlib import Path
@@ -24,12 +26,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lib.press import files, pages, terminal
+from lib.press.clusters import places, slurm
 from lib.press.errors import RunError
 from lib.press.workbench import execution, runs
 
 LIMIT = 100_000  # points of one sweep
 QUIET = 60  # seconds between two lines of progress where there is no terminal
-DEATHS = 20  # workers that may die under one point before it counts as failed
+PATIENCE = 2.0  # seconds to wait for somebody else who works on the same point, before it is put last
+ELSEWHERE, TERMINATED = 4, (143, -signal.SIGTERM)  # status of a point's process: somebody else has it; stopped from outside
 
 
 def axis(text: str) -> tuple[str, list[str]]:
@@ -101,12 +105,16 @@ def points(
 def run_point(
     root: str, page_name: str, settings: dict, name: str, timeout: float | None, force: bool, progress: bool = False
 ) -> dict:
-    """Run one point in a fresh process and return its row. Runs on a Dask worker; failures come back as rows."""
+    """Run one point in a fresh process and return its row. Runs on a Dask worker; failures come back as rows.
+
+    A failure with `passing` in its row is nobody's fault and is not written: somebody else is at work on the point (their row
+    will come), or it was stopped from outside together with its worker.
+    """
     page = pages.Page(page_name, Path(root))
     point = Point(settings, name)
     if not force and point.finished(page):  # somebody else's sweep was faster
         return runs.read_row(point.path(page))
-    command = ["_point", json.dumps([page_name, settings, name, progress])]
+    command = ["_point", json.dumps([page_name, settings, name, progress, force])]
     started = time.perf_counter()
     with files.scratch() as scratch:
         streams = {"stdout": subprocess.PIPE, "stderr": None if progress else subprocess.STDOUT}  # papermill's bar is on stderr
@@ -121,6 +129,9 @@ def run_point(
     row = runs.read_row(point.path(page))
     if trouble is None and row is not None:
         return row
+    if process.returncode == ELSEWHERE or process.returncode in TERMINATED:
+        passing = "elsewhere" if process.returncode == ELSEWHERE else "stopped"
+        return failed_row(page, point, trouble or "stopped", time.perf_counter() - started) | {"passing": passing}
     if trouble is None:
         trouble = "the run ended without leaving a row"
     if row is None or row["status"] == "finished" or process.returncode != 1:
@@ -146,9 +157,9 @@ def failed_row(page: pages.Page, point: Point, trouble: str, seconds: float = 0.
 
 
 def execute_point(text: str) -> int:
-    """Body of a point's process: `python -m lib _point JSON`. Status 0: finished, 1: failed with a row, 3: no row."""
+    """A point's process, `python -m lib _point JSON`. Status 0: finished, 1: failed with a row, 3: no row, 4: elsewhere."""
     try:
-        page_name, settings, name, progress = json.loads(text)
+        page_name, settings, name, progress, force = json.loads(text)
     except (ValueError, TypeError):
         raise RunError("this command is for sweeps, which say what to run; use `python -m lib run`") from None
     page = pages.find(page_name)
@@ -156,13 +167,48 @@ def execute_point(text: str) -> int:
         print("the code has changed since the sweep began; give the command again to sweep with the new one")
         return 3
     try:
-        row = runs.run(page, settings, progress=progress)
+        with alone(page, name) as ours:
+            if not ours:
+                print("another process is at work on this point just now")
+                return ELSEWHERE
+            if not force and Point(settings, name).finished(page):  # in the meantime
+                return 0
+            row = runs.run(page, settings, progress=progress)
     except (RunError, OSError) as error:
         print(error)
         return 3
     if row["status"] != "finished":
         print(row["error"])
     return 0 if row["status"] == "finished" else 1
+
+
+@contextlib.contextmanager
+def alone(page: pages.Page, name: str, patience: float = PATIENCE):
+    """While this lasts, no other process, on any machine that sees the folder, works on the run `name`. Gives False if one does.
+
+    Each run has one byte of the folder's `.lock`, locked by the process that executes it; a lock ends with its process,
+    however that ends. Where the file system has no locks, sweeps do not see each other and rows are written in one step anyway.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not a Unix
+        yield True
+        return
+    path, until = runs.folder_of(page) / ".lock", time.monotonic() + patience
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        ours = False
+        while not ours:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(name[:15], 16))
+                ours = True
+            except (BlockingIOError, PermissionError):  # POSIX allows both
+                if time.monotonic() > until:
+                    break
+                time.sleep(0.05)
+            except OSError:
+                ours = True
+        yield ours  # closing the file gives the lock back
 
 
 # --- the sweep -------------------------------------------------------------------------------------------------------
@@ -178,87 +224,8 @@ class Outcome:
     interrupted: bool = False
 
 
-def cluster(on: str, workers: int | None, scratch: Path | None = None):
-    """A Dask client: of a local cluster that listens on loopback only and keeps its files in `scratch`, or of the scheduler
-    at an address."""
-    import dask
-    from distributed import Client, LocalCluster
-
-    dask.config.set({"distributed.scheduler.allowed-failures": DEATHS, "distributed.admin.log-length": 0})
-    if on != "local":
-        try:
-            return Client(on, timeout=10), None
-        except (OSError, TimeoutError, ValueError) as error:
-            raise RunError(f"there is no Dask scheduler at {on} ({type(error).__name__})") from None
-    hears = signal.getsignal(signal.SIGINT)
-    for _ in range(3):
-        try:
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is for the sweep, which then ends its workers
-            local = LocalCluster(
-                n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="127.0.0.1",
-                dashboard_address=None, scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},  # any port
-                silence_logs="CRITICAL", local_directory=str(scratch), env={"TMPDIR": str(scratch)},
-            )  # fmt: skip
-            return Client(local), local
-        except (RuntimeError, OSError, TimeoutError) as error:  # a worker that was killed while it started
-            trouble = error
-        finally:
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, hears)
-    raise RunError(f"the local cluster did not start: {trouble}")
-
-
-def device_picker(on: str):
-    """`runs.pick_device` for the machines that will do the work: with a scheduler elsewhere, all its workers are asked."""
-    if on == "local":
-        return runs.pick_device
-
-    @functools.cache
-    def pick(device: str) -> str:
-        if device == "cpu":
-            return device
-        client, _ = cluster(on, None)
-        try:
-            found = set(client.run(device_here, device).values())
-        finally:
-            client.close(timeout=5)
-        if not found:
-            raise RunError(f"the scheduler at {on} has no workers yet; which device they have cannot be known")
-        if refusals := found - {"cpu", "cuda"}:
-            raise RunError(f"on a worker of {on}: {min(refusals)}")
-        if len(found) == 2:
-            raise RunError(f"some workers of {on} have CUDA and some do not; choose --device cpu, or only workers with CUDA")
-        return found.pop()
-
-    return pick
-
-
-def device_here(device: str) -> str:
-    """What `pick_device` says on a worker; an error comes back as its words."""
-    try:
-        return runs.pick_device(device)
-    except RunError as error:
-        return str(error)
-
-
-def revive(local, workers: int, over: threading.Event, pause: float = 5.0) -> None:
-    """Until `over`, start the workers of a local cluster again when there has been none for six looks, `pause` seconds apart.
-
-    Killed workers are restarted by their nannies; nannies that are killed too, or give up, are nobody's business.
-    """
-    empty = 0
-    while not over.wait(pause):
-        empty = 0 if local.scheduler_info["workers"] else empty + 1
-        if empty == 6:
-            with contextlib.suppress(Exception):
-                local.scale(0)
-                local.scale(workers)
-            empty = 0
-
-
 def sweep(
-    page: pages.Page, todo: list[Point], *, on: str = "local", workers: int | None = None, timeout: float = 3600.0,
+    page: pages.Page, todo: list[Point], *, on: places.Place = "local", workers: int | None = None, timeout: float = 3600.0,
     force: bool = False, retries: int = 1, say=print,
 ) -> Outcome:  # fmt: skip
     """Run all points that have no finished row yet. A failed point is retried once; the others go on meanwhile."""
@@ -270,31 +237,48 @@ def sweep(
     if not waiting:
         return outcome
     probe_writable(runs.folder_of(page))
-    litter = contextlib.ExitStack()
-    client, local = cluster(on, workers, litter.enter_context(files.scratch()))
-    over = threading.Event()
-    if local is not None:
-        threading.Thread(target=revive, args=(local, len(local.workers), over), daemon=True).start()
-    tries: dict[str, int] = {}
+    client = ours = None
+    litter, over, trouble = contextlib.ExitStack(), threading.Event(), []
+    live = {}  # by key: what has been handed out and has not come back
+    tries, stops = Counter(), Counter()
     bar = tqdm(total=len(waiting), desc=page.name, unit="point", disable=not sys.stderr.isatty())
     began = spoke = time.monotonic()
-    if bar.disable:
-        hands = terminal.count(sum(client.nthreads().values()), "worker")
-        say(f"{page.name}: {terminal.count(len(waiting), 'point')} to run on {hands}")
+
+    def alarm(text: str) -> None:
+        """From the thread that tends the cluster: give up, which the loop below notices by its cancelled futures."""
+        trouble.append(text)
+        client.cancel(list(live.values()), force=True)
 
     def submit(point: Point):
-        tries[point.name] = tries.get(point.name, 0) + 1
-        future = client.submit(
-            run_point, str(page.root), page.name, point.settings, point.name, timeout, force, pure=False, retries=0
-        )
+        task = (str(page.root), page.name, point.settings, point.name, timeout, force)
+        future = client.submit(run_point, *task, pure=False, retries=0)
         future.point = point
+        live[future.key] = future
         return future
 
     try:
+        jobs = isinstance(on, slurm.Slurm)
+        shared = Path(litter.enter_context(shared_folder(page))) if jobs else Path()
+        client, ours = places.connect(on, workers, litter.enter_context(files.scratch()), shared)
+        if ours is not None:
+            how = (on.jobs, over, on.look, slurm.Watch(alarm, shared)) if jobs else (len(ours.workers), over)
+            threading.Thread(target=places.tend, args=(ours, *how), daemon=True).start()
+        if bar.disable:
+            hands = terminal.count(on.jobs, "Slurm job") if jobs else terminal.count(len(client.nthreads()), "worker")
+            say(f"{page.name}: {terminal.count(len(waiting), 'point')} to run on {hands}")
         futures = as_completed([submit(point) for point in waiting])
         for future in futures:
             point = future.point
+            del live[future.key]
             row = collect(future, page)
+            if trouble:
+                raise RunError(trouble[0])
+            passing = row.pop("passing", "")
+            stops[point.name] += passing == "stopped"
+            if passing == "elsewhere" or (passing and stops[point.name] < places.DEATHS):
+                futures.add(submit(point))
+                continue
+            tries[point.name] += 1
             if row["status"] == "finished":
                 outcome.finished += 1
                 keep(page, point, row)
@@ -316,12 +300,20 @@ def sweep(
                 say(f"{progress}; about {left * per_point / 60:.0f} minutes left")
     except KeyboardInterrupt:
         outcome.interrupted = True
+        with contextlib.suppress(Exception):  # on a cluster that stays, what has not started never does
+            client.cancel(list(live.values()), force=True)
     finally:
         bar.close()
         over.set()
-        shut_down(client, local)
+        places.shut_down(client, ours)
         litter.close()
     return outcome
+
+
+def shared_folder(page: pages.Page) -> tempfile.TemporaryDirectory:
+    """A folder beside the rows, which all machines see, for as long as a sweep lasts."""
+    runs.home(page.root).mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix=".slurm-", dir=runs.home(page.root).resolve(), ignore_cleanup_errors=True)
 
 
 def collect(future, page: pages.Page) -> dict:
@@ -355,11 +347,3 @@ def probe_writable(folder: Path) -> None:
     finally:
         with contextlib.suppress(OSError):
             probe.unlink(missing_ok=True)
-
-
-def shut_down(client, local) -> None:
-    """Close without waiting for what was interrupted; the points' processes end with their workers."""
-    for part in (client, local):
-        if part is not None:
-            with contextlib.suppress(Exception):
-                part.close(timeout=5)

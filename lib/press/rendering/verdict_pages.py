@@ -1,0 +1,168 @@
+"""What opens a paper: its main results as cards, the index of its figures and equations, its slips, costs and citations."""
+
+import html
+import re
+
+from docutils import nodes
+
+from lib.press import claims, pages
+from lib.press.rendering.boards import Errata
+from lib.press.rendering.boxes import figure_alt
+from lib.press.rendering.generated import MARKS, PLAIN, Generated, badge_html, duration, parts, plural
+from lib.press.verdicts import rows, standing
+from lib.press.workbench import runs
+
+SOURCES = (("Figure", "figure"), ("Table", "table"), ("Eq.", "equation"))
+
+
+def main_results(book, part: str) -> list[tuple[claims.Claim, str]]:
+    """The main results of a part with the verdicts that count, the paper's own first."""
+    found = [(claim, standing.verdict(claim, record)) for claim, record in standing.every(book, [part]) if claim.rank == "main"]
+    return sorted(found, key=lambda one: one[0].author != "paper")
+
+
+def said(claim: claims.Claim, verdict: str) -> str:
+    """The verdict on a main result in plain words."""
+    return PLAIN.get(verdict, verdict)
+
+
+def in_paper(claim: claims.Claim) -> str:
+    """Figure, table or equation of the paper that a row is about, in short; else the section."""
+    words = [f"{word.replace('Figure', 'Fig.')} {getattr(claim, field)}" for word, field in SOURCES if getattr(claim, field)]
+    return ", ".join(words) or claim.where
+
+
+class Results(Generated):
+    """The main results of this part: verdict, one sentence, our figure, a link to the row that checks it."""
+
+    def text(self) -> str:
+        cards = []
+        for claim, verdict in main_results(self.book, self.part):
+            page = pages.Page(claim.page, self.root)
+            alt = figure_alt(page, claim.hero) or ""
+            picture = f":img-top: /_build/figures/{claim.hero}.png\n:img-alt: {alt}\n" if alt else ""
+            whose = "found by this book" if claim.author == "book" else in_paper(claim)
+            mark = f"[{MARKS[verdict]} {said(claim, verdict)}]{{.verdict .{verdict.replace(' ', '-')}}}"
+            link = f"{{claim}}`{claim.page.split('/')[1].replace('_', ' ')} <{claim.id}>`"
+            note = f"\n\n[{claim.note}]{{.card-note}}" if claim.note and "$" not in claim.note else ""
+            cards.append(
+                f":::{{grid-item-card}}\n:class-card: result {verdict.replace(' ', '-')}\n{picture}\n{mark} **{claim.result}**{note}\n+++\n{whose} → {link}\n:::"
+            )
+        return "::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n::::" if cards else "No main result is named yet."
+
+
+class Papers(Generated):
+    """The front page's cards: each paper with its main results in one line each, and their verdicts."""
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        cards = []
+        for part in parts(self.book):
+            found = main_results(self.book, part)
+            if not found:
+                continue
+            title = html.escape(claims.title(part, self.book)[0])
+            home = self.address(f"{part}/index")
+            lines = "".join(
+                f'<li>{badge_html(verdict, said(claim, verdict))} <a href="{self.link(claim)}">{rows.to_html(claim.result)}</a></li>'
+                for claim, verdict in found
+            )
+            cards.append(f'<article class="paper-card"><h3><a href="{home}">{title}</a></h3><ul>{lines}</ul></article>')
+        return self.html(f'<div class="paper-cards">{"".join(cards)}</div>')
+
+
+def numbers(text: str) -> list[str]:
+    """The single figures or equations that a field names: '4a, 4f' and '13-14' as they are, one by one."""
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def order(entry: tuple) -> tuple:
+    """Figures before tables before equations, by number, then by letter; appendices last."""
+    kind, number = entry[0], entry[1]
+    digits = re.search(r"\d+", number)
+    return ([word for word, _ in SOURCES].index(kind), not number[:1].isdigit(), int(digits[0]) if digits else 0, number)
+
+
+class FigureIndex(Generated):
+    """Each figure, table and equation of the paper: where it is remade and with what verdict, or why not."""
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        found: dict[tuple[str, str], list] = {}
+        for claim, record in standing.every(self.book, [self.part]):
+            if claim.rank == "check":
+                continue
+            for word, field in SOURCES:
+                for number in numbers(getattr(claim, field)):
+                    found.setdefault((word, number), []).append((claim, standing.verdict(claim, record)))
+        lines = []
+        for word, number in sorted(found, key=order):
+            links = []
+            for claim, verdict in found[word, number]:
+                text = html.escape(rows.plain(claim.claim))
+                links.append(f'<a href="{self.link(claim)}" title="{text}">{badge_html(verdict, rows.word(claim, verdict))}</a>')
+            places = sorted({claim.page for claim, _ in found[word, number]})
+            where = ", ".join(f'<a href="{self.address(page)}">{page.split("/")[1].replace("_", " ")}</a>' for page in places)
+            anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
+            lines.append(
+                f'<tr id="{anchor}"><th scope="row">{word} {html.escape(number)}</th><td>{where}</td><td>{" ".join(links)}</td></tr>'
+            )
+        for entry in claims.index(self.part, self.book):
+            where = f'<a href="{self.figure(entry["at"])}">{html.escape(entry["at"])}</a>' if "at" in entry else "–"
+            lines.append(
+                f'<tr><th scope="row">{html.escape(entry["what"])}</th><td>{where}</td><td>{rows.to_html(entry["why"])}</td></tr>'
+            )
+        head = '<thead><tr><th scope="col">in the paper</th><th scope="col">remade on</th><th scope="col">verdict, or why not</th></tr></thead>'
+        return self.html(f'<table class="figure-index">{head}<tbody>{"".join(lines)}</tbody></table>')
+
+    def figure(self, name: str) -> str:
+        """The address of a figure of ours: the page of this part that draws it."""
+        for page in pages.every(self.root):
+            if page.name.startswith(f"{self.part}/") and figure_alt(page, name) is not None:
+                return f"{self.address(page.name)}#{name}"
+        raise self.error(f"no page of {self.part} draws a figure named {name}")
+
+
+class Slips(Errata):
+    """The slips of this part that change a number or a conclusion; typos are on the errata page."""
+
+    severities = ("conclusion", "number")
+
+    def text(self) -> str:
+        self.arguments = [self.part]
+        typos = sum(slip["severity"] == "typo" for slip in claims.errata(self.part, self.book).values())
+        there = super().text()
+        more = f"\n\n{plural(typos, 'typo')} of this paper: {{doc}}`../errata`." if typos else ""
+        return there + more
+
+
+class Cost(Generated):
+    """What this part costs: seconds of its pages on a laptop, minutes of its recorded runs."""
+
+    def text(self) -> str:
+        taken, lines = pages.seconds(self.root), []
+        for page in pages.every(self.root):
+            if page.name.startswith(f"{self.part}/"):
+                kept = ", ".join(duration(row["seconds"]) for row in runs.recorded(page))
+                more = f"; recorded runs: {kept}" if kept else ""
+                lines.append(
+                    f"{self.words(page.name.split('/')[1], page.name)} {taken.get(page.name, 0):.0f} s on a laptop{more}"
+                )
+        return "**Cost.** " + " · ".join(lines) + "."
+
+
+class CitePaper(Generated):
+    """BibTeX of the paper and of this page."""
+
+    def text(self) -> str:
+        title, key = claims.title(self.part, self.book)
+        entries = (self.book / "references.bib").read_text(encoding="utf-8")
+        self.env.note_dependency(str(self.book / "references.bib"))
+        paper = re.search(rf"@\w+\{{{re.escape(key)},.*?\n\}}", entries, re.S) if key else None
+        year = re.search(r'copyright: "(\d+)"', (self.root / "_config.yml").read_text(encoding="utf-8"))
+        page = (
+            f"@misc{{racing-{self.part.replace('_', '-')},\n  title = {{{title}: a reproduction}},\n"
+            f"  author = {{{{The Racing to Simplicity authors}}}},\n  howpublished = {{Racing to Simplicity, book/{self.part}/index}},\n"
+            f"  year = {{{year[1] if year else ''}}}\n}}"
+        )
+        return "\n\n".join(f"```bibtex\n{text}\n```" for text in ([paper[0]] if paper else []) + [page])
