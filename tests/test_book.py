@@ -1,18 +1,21 @@
 """The rendered book, as a reader meets it: from the file system, in a browser, with the network off."""
 
 import contextlib
+import csv
+import json
 import os
 import re
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 from playwright.sync_api import sync_playwright
 
 from lib.press import claims, pages
 from lib.press.environment import ROOT
 from lib.press.rendering import extension
-from lib.press.rendering import generated as directives
+from lib.press.verdicts import rows, standing
 from lib.press.workbench import browser as installed
 from lib.press.workbench import commands
 
@@ -99,11 +102,14 @@ def test_verdicts_of_the_notebook_are_on_the_page(chromium, book, page):
         shown = tab.locator("table.check td.verdict").all_inner_texts()
         measured = [record["verdict"] for record in claims.measured_in(page.name).values()]
         assert len(shown) == len(measured)
-        for text, verdict in zip(shown, measured, strict=True):  # recorded rows say when and at what cost
-            assert "(recorded" in text if verdict == "recorded" else text == verdict
+        mine = claims.of_page(page.name)
+        for text, name in zip(shown, claims.measured_in(page.name), strict=True):  # recorded rows say when and at what cost
+            verdict = claims.measured_in(page.name)[name]["verdict"]
+            assert "(recorded" in text if verdict == "recorded" else text == rows.word(mine[name], verdict)
         assert tab.locator(".at-a-glance a.download").count() == 2
-        listed = tab.locator("section > ol > li .verdict").count()
-        assert listed >= len(claims.of_page(page.name))
+        assert {f"#{name}" for name in mine} <= set(tab.locator("a.claim-link").evaluate_all("all => all.map(a => a.hash)"))
+        addresses = tab.locator("table.check").evaluate_all("all => all.map(t => t.id)")
+        assert addresses == list(claims.measured_in(page.name)) and len(set(addresses)) == len(addresses)
 
 
 def test_search_finds_a_claim(chromium, book):
@@ -114,18 +120,112 @@ def test_search_finds_a_claim(chromium, book):
         assert problems == []
 
 
-def test_front_page_shows_every_claim_as_a_square_that_leads_somewhere(chromium, book):
-    total = sum(len(claims.load(paper)) for paper in claims.papers())
-    with visit(chromium, book / "book" / "intro.html") as (tab, _):
-        targets = tab.locator("a.square").evaluate_all("all => all.map(a => a.href)")
-    assert len(targets) == total
-    for target in set(targets):
-        assert (ROOT / target.removeprefix("file://")).exists()
+# --- what a newcomer asks ----------------------------------------------------------------------------------------------
 
 
-def test_scoreboard_has_a_row_for_every_claim(chromium, book):
+def test_the_main_results_of_every_paper_are_on_the_front_page_one_click_from_their_rows(chromium, book):
+    main = {claim.id: claim for claim, _ in standing.every(ROOT / "book") if claim.rank == "main"}
+    with visit(chromium, book / "book" / "intro.html") as (tab, problems):
+        targets = tab.locator(".paper-card li a").evaluate_all("all => all.map(a => a.href)")
+        words = tab.locator(".paper-card li").all_inner_texts()
+        assert {target.partition("#")[2] for target in targets} == set(main) and len(targets) == len(main)
+        assert all(re.match(r"(✓ holds|◐ in part|✗ does not hold|\? undetermined)", text) for text in words)
+        tab.locator(".paper-card li a").first.click()
+        tab.wait_for_load_state("networkidle")
+        assert tab.locator(f"table.check[id='{tab.evaluate('location.hash').removeprefix('#')}']").count() == 1
+        assert problems == []
+
+
+def test_two_clicks_lead_from_the_front_page_to_the_verdict_on_figure_5_of_the_neural_race(chromium, book):
+    with visit(chromium, book / "book" / "intro.html") as (tab, problems):
+        tab.locator(".paper-card h3 a", has_text="Neural Race").click()
+        tab.wait_for_load_state("networkidle")
+        line = tab.locator("table.figure-index tr", has=tab.locator("th", has_text=re.compile("^Figure 5")))
+        assert line.count() >= 1
+        line.first.locator("td a .verdict").first.click()
+        tab.wait_for_load_state("networkidle")
+        row = tab.locator(f"table.check[id='{tab.evaluate('location.hash').removeprefix('#')}']")
+        assert row.count() == 1 and row.locator("td.verdict").inner_text()
+        tab.wait_for_function("() => document.querySelector(location.hash).getBoundingClientRect().top < innerHeight")
+        assert problems == []
+
+
+def test_every_square_and_every_row_of_the_scoreboard_lands_on_its_claim(chromium, book):
+    there = {f"book/{page.name}.html": set(claims.measured_in(page.name)) for page in pages.every()}
     with visit(chromium, book / "book" / "scoreboard.html") as (tab, _):
-        assert tab.locator(".scoreboard tbody tr").count() == sum(directives.score(claims.papers(), ROOT / "book").values())
+        squares = tab.locator("a.square").evaluate_all("all => all.map(a => a.href)")
+        listed = tab.locator("li.card-row .statement > a").evaluate_all("all => all.map(a => a.href)")
+    counted = [claim for claim, _ in standing.every(ROOT / "book") if claim.rank != "check"]
+    assert len(squares) == len(counted) and len(listed) == len(standing.every(ROOT / "book"))
+    for target in squares + listed:
+        page, _, name = target.removeprefix(f"{book.as_uri()}/").partition("#")
+        assert name in there[page], f"{target} leads to no row"
+
+
+def test_the_scoreboard_can_be_filtered_and_the_filter_is_in_the_address(chromium, book):
+    board = book / "book" / "scoreboard.html"
+    race = [claim for claim, _ in standing.every(ROOT / "book", ["neural_race"])]
+    ours = [claim for claim in race if claim.author == "book"]
+    shown = "li.card-row:not([hidden])"
+    with visit(chromium, board) as (tab, problems):
+        tab.select_option("[name=paper]", "neural_race")
+        assert tab.locator(shown).count() == len(race)
+        tab.select_option("[name=author]", "book")
+        assert tab.locator(shown).count() == len(ours) and f"{len(ours)} of" in tab.locator(".board-count").inner_text()
+        assert tab.locator(shown).first.is_visible()
+        assert "paper=neural_race" in tab.evaluate("location.search") and "author=book" in tab.evaluate("location.search")
+        tab.click("button[type=reset]")
+        tab.wait_for_function("document.querySelectorAll('li.card-row[hidden]').length == 0")
+        tab.fill("[name=words]", f"row-{race[0].id}")
+        assert tab.locator(shown).count() == 1
+        tab.goto(board.as_uri() + "?paper=neural_race&author=book")
+        assert tab.locator(shown).count() == len(ours)
+        assert problems == []
+    with visit(chromium, board, java_script_enabled=False) as (tab, _):  # without scripts everything is there, without a filter
+        assert tab.locator("form.board-filter").is_hidden() and tab.locator("details.board").count() == len(claims.papers())
+
+
+REVISED = [page for page in pages.every() if "```{answer}" in page.markdown.read_text(encoding="utf-8")]
+FIRST = "() => { const i = document.querySelector('article img'); return i.getBoundingClientRect().top + scrollY }"
+
+
+@pytest.mark.parametrize("page", REVISED, ids=lambda page: page.name)
+def test_the_answer_and_its_figure_are_on_the_first_screens(chromium, book, page):
+    for width, height, limit in ((1300, 1000, 1000), (390, 844, 1700)):
+        with visit(chromium, book / "book" / f"{page.name}.html") as (tab, _):
+            tab.set_viewport_size({"width": width, "height": height})
+            tab.wait_for_timeout(200)
+            assert tab.evaluate(FIRST) < limit, f"the first figure of {page.name} is too far down at {width} px"
+
+
+def test_a_row_can_be_cited_and_a_figure_enlarges(chromium, book):
+    page = book / "book" / "deep_linear" / "modes.html"
+    with visit(chromium, page) as (tab, problems):
+        name = tab.locator("table.check").first.get_attribute("id")
+        tab.locator("table.check button.cite").first.click()
+        assert f"#{name}" in tab.locator("dialog.racing-dialog pre").inner_text()
+        tab.keyboard.press("Escape")
+        assert tab.locator("dialog.racing-dialog").count() == 0
+        tab.locator("article figure img").first.click()
+        assert tab.locator("dialog.racing-dialog img.large").is_visible()
+        assert problems == []
+
+
+def test_verdicts_can_be_taken_away(book):
+    table = json.loads((book / "book" / "verdicts.json").read_text(encoding="utf-8"))
+    schema = json.loads((book / "book" / "verdicts.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(table, schema)
+    assert [row["id"] for row in table] and {row["id"] for row in table} == {
+        claim.id for claim, _ in standing.every(ROOT / "book")
+    }
+    with open(book / "book" / "verdicts.csv", encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["verdict"] for line in lines] == [row["verdict"] for row in table]
+    reviews = re.search(r'ld\+json">(.*?)</script>', (book / "book/neural_race/index.html").read_text(encoding="utf-8"))[1]
+    main = [
+        claim for claim, _ in standing.every(ROOT / "book", ["neural_race"]) if claim.rank == "main" and claim.author == "paper"
+    ]
+    assert {review["@type"] for review in json.loads(reviews)} == {"ClaimReview"} and len(json.loads(reviews)) == len(main)
 
 
 def test_no_dead_link_and_no_launch_button_without_an_address(book):

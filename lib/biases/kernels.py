@@ -5,7 +5,6 @@ says the same in torch operations, runs on any device, and is what tests hold `F
 (items, seeds · units), whose row i is to be multiplied by scale[i].
 """
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -93,20 +92,9 @@ def _ten(a: Tensor) -> Tensor:
     return a if len(a) == 10 else pad(a, (0, 0, 0, 10 - len(a)))
 
 
-def _remembered() -> bool:
-    """Whether compiled code can be kept in the user's own folder for the next time. It never goes into the checkout."""
-    folder = numba.config.CACHE_DIR or str(files.cache() / "compiled")
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError:
-        return False
-    numba.config.CACHE_DIR = folder
-    return os.access(folder, os.W_OK)
-
-
 # Ten accumulators are written out by hand: that is what lets the compiler keep them in registers and work on 16 units at a
 # time. The same loop over an array of ten is seven times slower. Fast maths may add in another order, nothing else.
-_compile = numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True, boundscheck=False, cache=_remembered())
+_compile = numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True, boundscheck=False, cache=files.keeps_compiled_code())
 
 
 @_compile

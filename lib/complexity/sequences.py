@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from lib.complexity._values import value_range, values_on_grid
+from lib.data import files
 from lib.linear.shapes import axes
 
+_compile = numba.njit(cache=files.keeps_compiled_code())  # compiling takes seconds
 TRAVERSALS = ("columns", "rows", "snake", "zigzag", "spiral")
 
 
@@ -98,7 +100,7 @@ def _traversal(rows: int, columns: int, order: str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(path))
 
 
-@numba.njit
+@_compile
 def _phrases_dense(sequences: np.ndarray, alphabet: int, trees: np.ndarray) -> np.ndarray:
     """LZ78 on rows of `sequences` (a multiple of four), four at a time: each step of one sequence waits for a memory
     access of the step before, and four independent sequences hide that wait. trees[row, node * alphabet + symbol] is a
@@ -117,7 +119,7 @@ def _phrases_dense(sequences: np.ndarray, alphabet: int, trees: np.ndarray) -> n
     return phrase_counts
 
 
-@numba.njit
+@_compile
 def _descend(tree: np.ndarray, branch: int, made: int) -> tuple[int, int]:
     """Follow a branch; if nothing is there, a new phrase ends here: note it, and go back to the root. Free of jumps for
     speed."""
@@ -127,7 +129,7 @@ def _descend(tree: np.ndarray, branch: int, made: int) -> tuple[int, int]:
     return node, made + new
 
 
-@numba.njit
+@_compile
 def _phrases_hashed(sequences: np.ndarray, alphabet: int) -> np.ndarray:
     count, length = sequences.shape
     phrase_counts = np.zeros(count, np.int64)

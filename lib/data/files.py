@@ -120,6 +120,19 @@ def cache() -> Path:
     return Path(pooch.os_cache("racing-to-simplicity"))
 
 
+def keeps_compiled_code() -> bool:
+    """Whether what numba compiles can be kept in the user's own folder for the next time. It never goes into the checkout."""
+    import numba
+
+    folder = numba.config.CACHE_DIR or str(cache() / "compiled")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return False
+    numba.config.CACHE_DIR = folder
+    return os.access(folder, os.W_OK)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Remote sets: the sidecar names the official files, their sha256, and where they may be found
 

@@ -18,12 +18,14 @@ def draw(
     ax: Axes | None = None,
     labels: bool = True,
     sizes: bool = True,
-    radius: float = 0.17,
+    radius: float = 0.2,
+    paint: dict[str, str] | None = None,
 ) -> Axes:
     """A picture of `network`, inputs at the left: nodes with their names and sizes, and edges.
 
     With `data`, gated nodes and edges are orange and say on which share of the examples they are on. With `example` too,
-    it shows that one example: what is gated off, and everything that therefore carries no signal, is pale.
+    it shows that one example: what is gated off, and everything that therefore carries no signal, is pale. `paint` gives
+    nodes and edges colours of their own, and everything else is pale: the parts of a path, say (Neural Race, Fig. 2b).
     """
     ax = ax or plt.gca()
     place = positions(network, gap=max(0.55, 2.6 * radius))
@@ -31,6 +33,8 @@ def draw(
     alive = _alive(network, data, example) if example is not None else None
 
     def colour(name: str) -> str:
+        if paint is not None:
+            return paint.get(name, OFF)
         if alive is not None and name not in alive:
             return OFF
         return COLOURS["gated"] if name in share else COLOURS["data"]
@@ -48,13 +52,13 @@ def draw(
         ax.add_patch(arrow)
         if labels and alive is None and name in share:
             middle = (x0 + x1 + bend * (y1 - y0)) / 2, (y0 + y1 - bend * (x1 - x0)) / 2  # of matplotlib's arc3
-            ax.text(middle[0], middle[1] + 0.05, f"{share[name]:.0%}", color=colour(name), fontsize=7, ha="center")
+            ax.text(middle[0], middle[1] + 0.05, f"{share[name]:.0%}", color=colour(name), fontsize=8.5, ha="center")
     for node, (x, y) in place.items():
         ax.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=colour(node), linewidth=1.6, zorder=3))
         text = f"{node}\n{network.sizes[node]}" if sizes else node
-        ax.text(x, y, text, ha="center", va="center", fontsize=7, color=colour(node), zorder=4)
+        ax.text(x, y, text, ha="center", va="center", fontsize=8.5, color=colour(node), zorder=4)
         if labels and alive is None and node in share:
-            ax.text(x, y - radius - 0.03, f"on {share[node]:.0%}", color=colour(node), fontsize=7, ha="center", va="top")
+            ax.text(x, y - radius - 0.03, f"on {share[node]:.0%}", color=colour(node), fontsize=8.5, ha="center", va="top")
     xs, ys = zip(*place.values(), strict=True)
     margin = radius + 0.12
     curved = max(

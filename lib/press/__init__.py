@@ -1,9 +1,10 @@
 """The press: everything that makes a book out of pages, and nothing of the science.
 
-`claims` and verdicts (with `arithmetic`), `parameters` and `pages` with their freshness, the `environment` that they need,
+`claims` and verdicts, `parameters` and `pages` with their freshness, the `environment` that they need,
 `offline`, `plots`. What is wrong is a sentence: `errors` are its kinds, `files` and `schema` check what is read and written,
 `terminal` prints it. Rooms of its own: `verdicts` (rows, intervals, what counts, other seeds), `workbench` (runs, sweeps,
-commands), `notebooks` (pages in Jupyter), `reports` (runs to look at), `trials` (planted errors) and `rendering` (Sphinx directives, reference).
+commands), `clusters` (where sweeps run), `notebooks` (pages in Jupyter), `reports` (runs to look at), `trials` (planted
+errors) and `rendering` (Sphinx directives, reference).
 
     from lib.press import claims, pages, parameters
     for page in pages.every()[:3]:
@@ -20,7 +21,6 @@ __getattr__, __dir__, __all__ = door(
         "terminal": (),
         "files": (),
         "schema": (),
-        "arithmetic": (),
         "claims": (),
         "pages": (),
         "parameters": (),
@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = door(
         "plots": (),
         "verdicts": (),
         "workbench": (),
+        "clusters": (),
         "notebooks": (),
         "reports": (),
         "trials": (),

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib.press import files, offline, parameters, schema
-from lib.press.arithmetic import arithmetic
 from lib.press.errors import ClaimError, PageError
 from lib.press.verdicts import intervals, rows
+from lib.press.verdicts.arithmetic import arithmetic
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 

@@ -56,8 +56,8 @@ def quick_loader(text: str):
     """PyYAML's loader in C, which is eight times as fast, unless the text is nested so deeply that it would crash there."""
     import yaml
 
-    lines = text.splitlines()
-    deep = text.count("[") + text.count("{") + max((len(line) - len(line.lstrip()) + line.count("- ") for line in lines), default=0)
+    indented = max((len(line) - len(line.lstrip()) + line.count("- ") for line in text.splitlines()), default=0)
+    deep = text.count("[") + text.count("{") + indented
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader) if deep < 5000 else yaml.SafeLoader
 
 

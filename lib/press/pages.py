@@ -41,7 +41,7 @@ class Page:
 def every(root: Path | None = None) -> list[Page]:
     """All pages that are paired with a notebook, in alphabetical order."""
     root = root or ROOT
-    sources = sorted((root / "book").glob("**/*.md"))
+    sources = sorted(s for s in (root / "book").glob("**/*.md") if not s.parent.name.startswith("."))  # a viewer's copies
     paired = (s for s in sources if "jupytext:" in files.read_text(s, PageError)[:300])
     return [Page(s.relative_to(root / "book").with_suffix("").as_posix(), root) for s in paired]
 

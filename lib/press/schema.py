@@ -74,7 +74,7 @@ ERRATUM = {
     **{name: MAYBE for name in ("reading", "program")},
 }
 INDEX = {"what": Field(), "why": Field(), "at": MAYBE}  # a figure, table or equation without a row of its own
-PRESET = {"smoke": Field("a mapping", False), "paper": Field("a mapping", False), "cost": MAYBE}  # one page in presets.yml
+PRESET = {name: Field("a mapping", False) for name in ("smoke", "paper", "stated")} | {"cost": MAYBE}  # one page in presets.yml
 CELL = {"cell_type": Field(one_of=("code", "markdown", "raw")), "metadata": MAPPING}
 NOTEBOOK = {"cells": Field("a list"), "metadata": MAPPING}
 RECORD = {"measured": Field("a measured value"), "verdict": Field(one_of=VERDICTS)}  # one check of a run

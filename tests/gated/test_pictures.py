@@ -51,3 +51,13 @@ def test_positions_go_from_left_to_right_and_never_coincide():
         place = pictures.positions(network)
         assert all(place[edge.source][0] < place[edge.target][0] for edge in network.edges.values())
         assert len(set(place.values())) == len(network.sizes)
+
+
+def test_paint_colours_what_it_names_and_fades_the_rest(ax):
+    network, _ = fork()
+    pictures.draw(network, ax=ax, paint={"x": "#123456", "x→left": "#abcdef"})
+    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+    shown = {name: to_hex(arrow.get_edgecolor()) for name, arrow in zip(network.edges, arrows, strict=True)}
+    assert shown == {name: "#abcdef" if name == "x→left" else pictures.OFF for name in network.edges}
+    circles = [to_hex(patch.get_edgecolor()) for patch in ax.patches if isinstance(patch, Circle)]
+    assert circles.count("#123456") == 1 and circles.count(pictures.OFF) == 3

@@ -214,7 +214,7 @@ def test_refusals(arguments, words, capsys):
 
 # --- the authors' programs: stand-ins of a few lines ------------------------------------------------------------------------
 
-SCRIPT = "import numpy as np\nnp.savetxt('losses/{0}.txt', np.arange(3.0))\nif __name__ == '__main__':\n    total = sum(range(200000))\n"
+SCRIPT = "import numpy as np\nnp.savetxt('losses/{0}.txt', np.arange(3.0))\nif __name__ == '__main__':\n    sum(range(10**5))\n"
 CELLS = [
     ["%matplotlib inline\n", "import numpy as np\n"],
     ["class GatedDLN: pass\n", "for _ in range(50): np.linalg.svd(np.eye(30))\n"],
@@ -297,7 +297,6 @@ def test_the_page_shows_the_record(tmp_path):
     picture = tmp_path / "figures" / "growth.png"
     benches.draw(found, picture)
     assert picture.read_bytes()[:4] == b"\x89PNG"
-    grouped = {(name, tuple(grown["sizes"])) for sizes in benches.PANELS.values() for name, grown in benches.series(found, sizes)}
-    known = {(name, tuple(g["sizes"])) for name, row in found["cases"].items() for s, g in row["growth"].items() if s != "m"}
-    assert grouped == known  # the side of a grid, of which cost is the square, is in the table alone
+    for name, row in found["cases"].items():
+        assert all(benches.kind_of(size)[0] for size in row["growth"]), name
     assert "python -m lib bench --record" in benches.NO_BENCH and "python -m lib mutate --record" in benches.NO_MUTANTS

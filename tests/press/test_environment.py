@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from lib.press import environment
+from lib.press.bindery import building
 from lib.press.environment import ROOT
 from lib.press.rendering import generated
-from lib.press.workbench import browser, commands
+from lib.press.workbench import browser
 
 
 def test_every_requirement_is_an_exact_pin_and_is_met():
@@ -109,7 +110,7 @@ def test_the_suite_ends_with_one_line_that_counts(executed):
 def test_readme_has_the_two_commands_on_top_and_the_current_score():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert text.index("make book") < text.index("make test") < text.index("## Read")
-    assert commands.SCORE.search(text)[0] == f"<!-- score -->{generated.score_sentence(ROOT / 'book')}<!-- /score -->"
+    assert building.SCORE.search(text)[0] == f"<!-- score -->{generated.score_sentence(ROOT / 'book')}<!-- /score -->"
 
 
 def test_ci_calls_exactly_the_readmes_command():

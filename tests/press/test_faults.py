@@ -19,7 +19,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from lib.data import files as data_files
 from lib.press import claims, environment, files, pages, parameters, terminal
+from lib.press.bindery import building
 from lib.press.errors import PageError, Problem
+from lib.press.reports import commands as reporting
 from lib.press.workbench import browser, commands, execution, runs, sweeps
 
 ROOT = environment.ROOT
@@ -62,7 +64,7 @@ class Desk:
 
 @pytest.fixture
 def desk(executed, monkeypatch, capsys):
-    for module in (pages, commands):
+    for module in (pages, commands, building):
         monkeypatch.setattr(module, "ROOT", executed.root)
     monkeypatch.setattr(claims, "BOOK", executed.root / "book")
     monkeypatch.setattr(environment, "REQUIREMENTS", executed.root / "requirements.txt")
@@ -477,13 +479,13 @@ def test_notebooks_seconds_rows_and_the_readme_survive_a_full_disk(desk, disk, m
     before = desk.everything()
     page = pages.find("paper/one")
     old = pages.stored(page)
-    monkeypatch.setattr(commands, "SCORE", commands.re.compile("(<!-- score -->)old(<!-- /score -->)"))
+    monkeypatch.setattr(building, "SCORE", building.re.compile("(<!-- score -->)old(<!-- /score -->)"))
     for action, name in (
         (lambda: execution.write(page, old, {"files": {}}), "book/paper/one.ipynb"),
         (lambda: execution.note_seconds("paper/one", 7e5, desk.root), "book/seconds.json"),
         (lambda: runs.write_row(desk.root / "_runs/paper/two/abc123.json", row(seconds=3.0)), "abc123.json"),
         (lambda: runs.record("abc123", desk.root), "recorded/two-abc123.json"),
-        (commands.update_readme, "README.md"),
+        (building.update_readme, "README.md"),
         (lambda: reporting.write_csv(desk.root / "out.csv", "a,b"), "out.csv"),
         (lambda: sweeps.probe_writable(desk.root / "_runs/paper/two"), "rows cannot be written"),
     ):
@@ -501,12 +503,12 @@ def test_refreshing_prose_on_a_full_disk(desk, disk):
 
 def test_a_book_that_fails_leaves_the_readme_alone(desk, monkeypatch):
     desk.put("README.md", "<!-- score -->old<!-- /score -->")
-    monkeypatch.setattr(commands, "render", lambda: 1)
+    monkeypatch.setattr(building, "render", lambda: 1)
     assert desk("book")[0] == 1
     assert desk.repository.read("README.md") == "<!-- score -->old<!-- /score -->"
-    monkeypatch.setattr(commands, "render", lambda: 0)
+    monkeypatch.setattr(building, "render", lambda: 0)
     assert desk("book")[0] == 0
-    assert "old" not in desk.repository.read("README.md")
+    assert ">old<" not in desk.repository.read("README.md")
 
 
 def test_what_dead_processes_left_is_swept_up(tmp_path, monkeypatch):

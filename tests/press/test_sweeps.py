@@ -7,12 +7,12 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
 from lib.press import pages
+from lib.press.clusters import places
 from lib.press.workbench import execution, runs, sweeps
 from lib.press.workbench.runs import RunError
 
@@ -352,9 +352,9 @@ def test_a_point_costs_little_more_than_papermill(executed, page):
 def test_devices_are_those_of_the_workers(executed, page, monkeypatch):
     from distributed import LocalCluster
 
-    assert sweeps.device_picker("local") is runs.pick_device
+    assert places.device_picker("local") is runs.pick_device
     with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as local:
-        pick = sweeps.device_picker(local.scheduler_address)
+        pick = places.device_picker(local.scheduler_address)
         monkeypatch.setattr(runs, "pick_device", lambda device: "cuda")  # what this machine has does not matter
         assert pick("cpu") == "cpu" == pick("auto")
         with pytest.raises(RunError, match=r"on a worker of .*no CUDA device"):
@@ -411,24 +411,3 @@ def test_recorded_claims_have_the_verdict_of_their_run(repository):
     assert generated.verdict_of(claim, {}) == "not reproduced"  # declared, as long as the page is not executed
     assert generated.verdict_of(claim, {"one-width": {"measured": 6.0, "verdict": "recorded"}}) == "reproduced"
     assert generated.badge("reproduced", claim).startswith("[✓ reproduced (recorded)]")
-
-
-def test_a_cluster_without_workers_gets_new_ones():
-    over = threading.Event()
-
-    class Local:
-        scaled, looks = [], 0
-
-        @property
-        def scheduler_info(self):
-            self.looks += 1
-            if self.looks == 20:
-                over.set()
-            return {"workers": {"one": 1} if self.looks < 5 or self.scaled else {}}
-
-        def scale(self, workers):
-            self.scaled.append(workers)
-
-    local = Local()
-    sweeps.revive(local, 3, over, pause=0.001)
-    assert local.scaled == [0, 3] and local.looks == 20

@@ -1,8 +1,9 @@
 """The papers' own gated architectures, each as one batched tensor program, and what is known of them in closed form.
 
-`routing`: M inputs and M outputs around one hidden pathway (The Neural Race Reduction, Section 4); `classifiers`: the same on
-real images (Section 5). `pathways`: two-layer pathways side by side (Make Haste Slowly). `closed_forms`: exclusive-or and
-routing solved. All are tested against the general engine of `lib.gated`.
+`routing`: M inputs and M outputs around one hidden pathway (The Neural Race Reduction, Section 4); `rivals`: what competes
+with its shared code, and when it wins; `classifiers`: routing on real images (Section 5). `pathways`: two-layer pathways side
+by side (Make Haste Slowly). `closed_forms`: exclusive-or and routing solved. All are tested against the general engine of
+`lib.gated`.
 
     from lib.data import tasks
     from lib.gated.architectures import routing
@@ -13,4 +14,6 @@ routing solved. All are tested against the general engine of `lib.gated`.
 
 from lib import door
 
-__getattr__, __dir__, __all__ = door(__name__, {"routing": (), "pathways": (), "classifiers": (), "closed_forms": ()})
+__getattr__, __dir__, __all__ = door(
+    __name__, {"routing": (), "rivals": (), "pathways": (), "classifiers": (), "closed_forms": ()}
+)

@@ -21,9 +21,9 @@ SCORE = re.compile(r"(<!-- score -->).*?(<!-- /score -->)", re.S)
 APART = ("_build", "_runs", ".git", ".venv", "__pycache__", ".ipynb_checkpoints")  # the book is not made from these
 
 
-def output(root: Path = ROOT) -> Path:
+def output(root: Path | None = None) -> Path:
     """Where the rendered book is."""
-    return root / "_build" / "html"
+    return (root or ROOT) / "_build" / "html"
 
 
 def build_book(options=None) -> int:
@@ -42,10 +42,11 @@ def build_book(options=None) -> int:
     return code
 
 
-def update_readme(root: Path = ROOT) -> None:
+def update_readme(root: Path | None = None) -> None:
     """Keep the README's scoreboard line at what the executed pages say."""
     from lib.press.rendering.generated import score_sentence
 
+    root = root or ROOT
     path = root / "README.md"
     before = files.read_text(path)
     said = score_sentence(root / "book")
@@ -54,8 +55,9 @@ def update_readme(root: Path = ROOT) -> None:
         files.write_whole(path, after)
 
 
-def sources(root: Path = ROOT) -> str:
+def sources(root: Path | None = None) -> str:
     """A digest of the names, sizes and times of all files that the book is made from."""
+    root = root or ROOT
     found = []
     for folder, inside, names in os.walk(root):
         inside[:] = sorted(name for name in inside if name not in APART and not name.startswith("."))
@@ -67,16 +69,18 @@ def sources(root: Path = ROOT) -> str:
     return pages.digest("\n".join([*found, sys.version]))
 
 
-def rendered(root: Path = ROOT) -> bool:
+def rendered(root: Path | None = None) -> bool:
     """Whether the book that lies there is whole and was made from the files as they are."""
+    root = root or ROOT
     contents = files.read_text(root / "_toc.yml") if (root / "_toc.yml").exists() else ""
     there = all((output(root) / f"{name}.html").exists() for name in re.findall(r"(?:file|root): *(\S+)", contents))
     mark = root / "_build" / "rendered"
     return there and mark.exists() and mark.read_text(encoding="utf-8") == sources(root)
 
 
-def render(root: Path = ROOT) -> int:
+def render(root: Path | None = None) -> int:
     """Render what has changed, with warnings as errors; the status of the build."""
+    root = root or ROOT
     if rendered(root):
         print("rendering: nothing has changed", flush=True)
         return 0

@@ -10,7 +10,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from lib.press import files, pages
+from lib.press import files, pages, terminal
 from lib.press.errors import RunError
 
 
@@ -22,11 +22,11 @@ def line(page: pages.Page, settings: dict, name: str, force: bool = False) -> st
     return f"cd {shlex.quote(str(page.root))} && {where}{shlex.quote(sys.executable)} -m lib _point {shlex.quote(text)}"
 
 
-def write(path: Path, page: pages.Page, points: list, force: bool = False) -> tuple[int, int]:
-    """Write the commands of all `points` (of `sweeps.points`) whose rows are not finished; returns how many, and how many not."""
-    todo = [point for point in points if force or not point.finished(page)]
+def write(file: str, page: pages.Page, points: list, force: bool = False) -> str:
+    """Write the commands of all `points` (of `sweeps.points`) whose rows are not finished; returns a sentence about it."""
+    path, todo = Path(file), [point for point in points if force or not point.finished(page)]
     if path.is_dir() or not path.parent.is_dir():
         raise RunError(f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent}")
-    commands = [line(page, point.settings, point.name, force) for point in todo]
+    commands = (line(page, point.settings, point.name, force) for point in todo)
     files.write_whole(path, "".join(f"{command}\n" for command in commands), RunError)
-    return len(todo), len(points) - len(todo)
+    return f"{terminal.count(len(todo), 'command')} written to {file}; {len(points) - len(todo)} left out (already finished)"

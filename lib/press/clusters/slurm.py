@@ -115,7 +115,7 @@ def start(wish: Slurm, shared: Path):
             **with_defaults, cores=wish.cores, processes=wish.cores, memory=wish.memory, walltime=wish.walltime,
             job_extra_directives=list(wish.directives), job_name="racing", log_directory=str(shared),
             job_script_prologue=[*wish.prologue, f"cd '{root}'", f"export PYTHONPATH='{root}'"], silence_logs="CRITICAL",
-            security=True, protocol="tls://", shared_temp_directory=str(shared),  # others use these networks, too
+            security=keys(shared), protocol="tls://",
             scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )  # fmt: skip
     except (ValueError, OSError, RuntimeError) as error:
@@ -127,6 +127,19 @@ def start(wish: Slurm, shared: Path):
         ours.close(timeout=5)
         raise
     return ours
+
+
+def keys(shared: Path):
+    """Fresh keys of this sweep, in files that only we can read: others use the same machines and networks."""
+    from distributed.security import Security
+
+    names = ("tls_ca_file", *(f"tls_{role}_{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")))
+    made = Security.temporary()
+    for name in names:
+        path = shared / f"{name}.pem"
+        path.touch(mode=0o600)
+        path.write_text(getattr(made, name), encoding="utf-8")
+    return Security(**{name: str(shared / f"{name}.pem") for name in names}, require_encryption=True)
 
 
 def try_out(script: str, shared: Path) -> None:

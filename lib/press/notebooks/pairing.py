@@ -4,6 +4,7 @@ A notebook that was edited, in Jupyter or anywhere else, is carried over to its 
 their lines to the letter, so that the .md changes by no more than was edited.
 """
 
+import copy
 import difflib
 import json
 import re
@@ -55,6 +56,60 @@ def agree(page: Page, notebook: dict) -> None:
     files.write_whole(page.notebook, content, PageError)
 
 
+def opened(page: Page) -> tuple[dict, str]:
+    """A page's notebook as Jupyter shows it: inputs as edited last, known outputs, directives as plain Markdown.
+
+    With it comes the digest of what the .md says, for `saved` to know whether somebody edits the .md meanwhile.
+    """
+    from lib.press.notebooks import plain  # late: pages are executed under this module's eyes, and do not depend on that one
+
+    settle(page)
+    text, stored = pages.source(page), pages.stored(page)
+    if stored is not None and pages.edited(page) == "":
+        made = stored
+    else:
+        made = {**(stored or {"nbformat": 4, "nbformat_minor": 5}), "metadata": dict((stored or text)["metadata"])}
+        made["cells"] = with_outputs(text, stored)["cells"]
+    return plain.notebook(page, made), pages.inputs_digest(text)
+
+
+def saved(page: Page, notebook: dict, agreed: str | None) -> str:
+    """Write what Jupyter saves to both of the pair; returns the digest of what the .md says now.
+
+    `agreed` is the digest that `opened` gave (or `saved`, last time). When the .md says something else by now, somebody edits
+    it elsewhere: a PageError, and nothing is written.
+    """
+    from lib.press.notebooks import plain
+
+    made = plain.natural(copy.deepcopy(dict(notebook)))
+    text = files.read_text(page.markdown, PageError)
+    now = pages.inputs_digest(pages.source(page))
+    if agreed is not None and agreed != now and now != pages.inputs_digest(made):
+        name = files.shown(page.markdown)
+        raise PageError(f"{name} was edited elsewhere since this notebook was opened; reload it here, or undo the edit in {name}")
+    after = carried(text, made, files.shown(page.markdown))
+    stored = pages.stored(page)
+    kept = (stored or made)["metadata"]
+    named = {key: value for key, value in kept.items() if key in ("jupytext", "racing")}
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    made["metadata"] = named | kernel | {"language_info": {"name": "python"}}
+    for cell in made["cells"]:
+        cell["metadata"] = {key: value for key, value in cell["metadata"].items() if key != "trusted"}
+    if after != text:
+        files.write_whole(page.markdown, after, PageError)
+    agree(page, made)
+    return pages.inputs_digest(made)
+
+
+def with_outputs(text: dict, stored: dict | None) -> dict:
+    """A page's source with the outputs that a notebook has for the same code."""
+    ran = {pages.text(cell): cell for cell in (stored or {"cells": []})["cells"] if cell["cell_type"] == "code"}
+    for cell in text["cells"]:
+        if cell["cell_type"] == "code" and (old := ran.get(pages.text(cell))):
+            cell["outputs"], cell["execution_count"] = old["outputs"], old["execution_count"]
+    return text
+
+
 def keep(page: Page, side: str) -> Path | None:
     """Let one of the pair win ("md" or "ipynb"); returns where the text of the other one is kept, None if they agree."""
     if not pages.edited(page):
@@ -66,12 +121,8 @@ def keep(page: Page, side: str) -> Path | None:
     if side == "ipynb":
         carry(page)
     else:
-        notebook, text = pages.stored(page), pages.source(page)
-        ran = {pages.text(cell): cell for cell in notebook["cells"] if cell["cell_type"] == "code"}
-        for cell in text["cells"]:
-            if cell["cell_type"] == "code" and (old := ran.get(cell["source"])):
-                cell["outputs"], cell["execution_count"] = old["outputs"], old["execution_count"]
-        notebook["cells"] = text["cells"]
+        notebook = pages.stored(page)
+        notebook["cells"] = with_outputs(pages.source(page), notebook)["cells"]
         agree(page, notebook)
     return spare
 

@@ -17,7 +17,7 @@ OPEN = re.compile(r"^(?P<fence>`{3,}|:{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$
 ROLE = re.compile(r"(?<!`)\{(?P<name>[\w:-]+)\}`(?P<content>[^`]+)`")
 LABEL = re.compile(r"(?<=\$\$) \((?P<label>[\w:-]+)\)$", re.M)
 TARGET = re.compile(r"^\((?P<label>[\w:-]+)\)=$", re.M)
-DRESSED = re.compile(r"<!-- book: (.*?) -->\n.*?<!-- /book -->", re.S)
+DRESSED = re.compile(r"(?P<before>[^\n]?)<!-- book: (?P<source>.*?) -->\n.*?<!-- /book -->[ \t]*(?P<after>[^\n]?)", re.S)
 SHOWN = re.compile(r"<!--([\w:-]+) ([^`]*?)-->.*?<!---->", re.S)
 TITLES = {"answer": "The short answer", "prf:theorem": "Theorem", "prf:lemma": "Lemma", "prf:proposition": "Proposition"}
 PROSE = ("note", "warning", "tip", "important", "seealso", "admonition", "dropdown", "div", "margin")
@@ -78,13 +78,16 @@ def dress(text: str, context: Context) -> str:
 
 def undress(text: str) -> str:
     """The Markdown that `dress` had before it; edits beside what was put there stay."""
-    text = DRESSED.sub(lambda found: found[1], text)
+
+    def whole(found: re.Match) -> str:  # what was written on the same line gets lines of its own
+        before, after = (found["before"], found["after"])
+        return (f"{before}\n\n" if before else "") + found["source"] + (f"\n\n{after}" if after else "")
 
     def back(found: re.Match) -> str:
         name, content = found.groups()
         return {"label": f"({content})", "target": f"({content})="}.get(name, f"{{{name}}}`{content}`")
 
-    return SHOWN.sub(back, text)
+    return SHOWN.sub(back, DRESSED.sub(whole, text))
 
 
 def closing(lines: list[str], start: int, fence: str) -> int:

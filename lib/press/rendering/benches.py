@@ -1,6 +1,5 @@
 """What the book says about its own speed and its own tests: the recorded bench, the recorded run of planted errors."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from docutils import nodes
@@ -13,20 +12,18 @@ from lib.press.trials import mutants
 NO_BENCH = "No bench is recorded yet; `python -m lib bench --record` makes one."
 NO_MUTANTS = "No run of planted errors is recorded yet; `python -m lib mutate --record` makes one."
 FIGURE = "_build/figures/bench-growth.png"
-PANELS = {  # the sizes of all cases in four groups
-    "networks": ("seeds",),
-    "width": ("width", "hidden", "units"),
-    "examples": ("items", "points", "images"),
-    "paths, domains, modes, steps": ("paths", "domains", "modes", "window"),
+KINDS = {  # the sizes of all cases, and the colour of each kind
+    "networks": ("linear", ("seeds",)),
+    "width": ("gated", ("width", "hidden", "units")),
+    "examples": ("relu", ("items", "points", "images")),
+    "paths, domains, modes, steps, pixels": ("bias", ("paths", "domains", "modes", "window", "m")),
 }
 CAPTION = (
     "How the cost of each fast path grows, both axes relative to the smallest size, both logarithmic. Dots are medians, bars the"
-    " range of all passes; dashed lines have the slopes of the operations counted. Shallower than dashed: overhead that a larger"
+    " range of all passes; dashed lines have the slope of the operations counted. Shallower than dashed: overhead that a larger"
     " program shares out. Steeper: it has outgrown a cache."
 )
-ALT = (
-    "Four panels with double logarithmic axes. Measured costs run near the dashed lines of the operations counted or below them."
-)
+ALT = "Small panels with double logarithmic axes, one for each fast path. Costs run near the dashed lines or below them."
 
 
 class Bench(Generated):
@@ -86,35 +83,44 @@ class Mutants(Generated):
         return self.parse(f"{head}\n\n``````{{dropdown}} Module by module, and what survived\n{mutants.table(found)}\n``````")
 
 
-def series(found: dict, sizes: tuple[str, ...]) -> Iterator[tuple[str, dict]]:
-    """(name of the case, its growth) for all cases that were followed along one of these sizes."""
-    for name, row in found["cases"].items():
-        yield from ((name, grown) for size, grown in row["growth"].items() if size in sizes)
+def kind_of(size: str) -> tuple[str, str]:
+    """(kind, name of its colour) of a size."""
+    return next((kind, colour) for kind, (colour, sizes) in KINDS.items() if size in sizes)
 
 
 def draw(found: dict, path: Path) -> None:
-    """The log-log figure of all growths, written to `path`."""
+    """The log-log figure of all growths, a panel for each case, written to `path`."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     from lib.press import plots
 
-    figure, axes = plots.panels(2, 2, height=2.9)
-    for ax, (title, sizes) in zip(axes.flat, PANELS.items(), strict=True):
-        slopes, reach = set(), 1.0
-        for name, grown in series(found, sizes):
-            x = [size / grown["sizes"][0] for size in grown["sizes"]]
+    cases = {name: row["growth"] for name, row in found["cases"].items() if row["growth"]}
+    rows = len(cases) // 4 + 1  # one panel more than cases at least: it has the key
+    figure, axes = plots.panels(4, rows, height=1.75, sharex=True, sharey=True)
+    axes, shown = list(axes.flat), {}
+    for ax, (name, growths) in zip(axes, cases.items(), strict=False):
+        for size, grown in growths.items():
+            kind, colour = kind_of(size)
+            x = [value / grown["sizes"][0] for value in grown["sizes"]]
             first = grown["seconds"][0]["median"]
             y = [taken["median"] / first for taken in grown["seconds"]]
-            below = [(taken["median"] - taken["low"]) / first for taken in grown["seconds"]]
-            above = [(taken["high"] - taken["median"]) / first for taken in grown["seconds"]]
-            line = ax.plot(x, y, marker="o", markersize=3, linewidth=1.2, label=name)[0]
-            ax.errorbar(x, y, [below, above], fmt="none", ecolor=line.get_color(), linewidth=0.8)
-            slopes.add(round(grown["expected"] * 4) / 4)
-            reach = max(reach, x[-1])
-        for slope in sorted(slopes):
-            plots.theory(ax, [1, reach], [1, reach**slope], label=None, linewidth=0.9)
-        ax.set(xscale="log", yscale="log", xlabel=f"{title}, times the smallest", ylabel="cost, times the smallest")
-        plots.label_lines(ax)
+            bars = [[abs(taken[end] - taken["median"]) / first for taken in grown["seconds"]] for end in ("low", "high")]
+            shown[kind] = ax.errorbar(x, y, bars, fmt="o-", color=plots.COLOURS[colour], markersize=3, linewidth=1.1)
+            shown["operations"] = plots.theory(ax, [1, x[-1]], [1, x[-1] ** grown["expected"]], label=None, linewidth=0.9)[0]
+        ax.set(xscale="log", yscale="log", xlim=(0.85, 80), ylim=(0.5, 120))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(10))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+        ax.text(0.04, 0.97, name, transform=ax.transAxes, va="top", fontsize=7.5)
+    for ax in axes[len(cases) :]:
+        ax.axis("off")
+        axes[axes.index(ax) - 4].tick_params(labelbottom=True)  # the last panel of its column
+    key = [words.replace(", modes,", ",\nmodes,") for words in shown]
+    axes[len(cases)].legend(list(shown.values()), key, loc="center left", fontsize=7, borderaxespad=0)
+    figure.supxlabel("size, times the smallest", fontsize=9)
+    figure.supylabel("cost, times the smallest", fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
     plt.close(figure)

@@ -92,14 +92,9 @@ class ParameterTable(Generated):
 
     def text(self) -> str:
         known = parameters.of_page(self.page.markdown)
-        try:
-            paper = runs.preset(self.page, "paper")
-        except runs.RunError:
-            paper = {}
         rows = ["| parameter | book | paper | meaning |", "|---|---|---|---|"]
         for p in known.values():
-            big = f"`{paper[p.name]!r}`" if p.name in paper else "same"
-            rows.append(f"| `{p.name}` | `{p.default!r}` | {big} | {p.help} |")
+            rows.append(f"| `{p.name}` | `{p.default!r}` | {runs.stated(self.page, p)} | {p.help} |")
         table = "\n".join(rows)
         return folded(f"The parameters ({len(known)})", table) if "folded" in self.options else table
 

@@ -11,6 +11,7 @@ from docutils import nodes
 from sphinx.util.docutils import ReferenceRole
 
 from lib.press import pages
+from lib.press.plots import pictures
 from lib.press.rendering import downloads, freshness, reference
 from lib.press.rendering.benches import Bench, Mutants
 from lib.press.rendering.boards import Door, Errata, ExecutionStatus, Room, Scoreboard, ScoreLine, Sizes, Totals
@@ -47,6 +48,15 @@ class ClaimLink(ReferenceRole):
         address = self.env.app.builder.get_relative_uri(self.env.docname, f"book/{claim.page}")
         words = self.title if self.has_explicit_title else claim.id
         return [nodes.reference(self.rawtext, words, refuri=f"{address}#{claim.id}", internal=True, classes=["claim-link"])], []
+
+
+def half_size(app, doctree) -> None:
+    """Show the notebooks' pictures, which have twice the screen's resolution, at the size that they were drawn for."""
+    for image in doctree.findall(nodes.image):
+        path = Path(app.srcdir) / image.get("uri", "").lstrip("/")
+        sharp = "jupyter_execute" in path.parts or "figures" in path.parts
+        if sharp and path.suffix == ".png" and path.exists() and "width" not in image and "hero" not in image["classes"]:
+            image["width"] = f"{pictures.width(path.read_bytes()[:24]) // 2}px"
 
 
 def configure(app, config) -> None:
@@ -105,6 +115,7 @@ def setup(app) -> dict:
     app.connect("html-page-context", downloads.claim_review)
     app.setup_extension("sphinx.ext.viewcode")
     app.connect("config-inited", configure)
+    app.connect("doctree-read", half_size)
     app.connect("builder-inited", freshness.write_stamps)
     app.connect("env-get-outdated", freshness.outdated_rooms)
     app.connect("viewcode-find-source", reference.find_source)

@@ -45,9 +45,9 @@ class Results(Generated):
             mark = f"[{MARKS[verdict]} {said(claim, verdict)}]{{.verdict .{verdict.replace(' ', '-')}}}"
             link = f"{{claim}}`{claim.page.split('/')[1].replace('_', ' ')} <{claim.id}>`"
             note = f"\n\n[{claim.note}]{{.card-note}}" if claim.note and "$" not in claim.note else ""
-            cards.append(
-                f":::{{grid-item-card}}\n:class-card: result {verdict.replace(' ', '-')}\n{picture}\n{mark} **{claim.result}**{note}\n+++\n{whose} → {link}\n:::"
-            )
+            look = f":class-card: result {verdict.replace(' ', '-')}\n{picture}"
+            body = f"{mark} **{claim.result}**{note}\n+++\n{whose} → {link}"
+            cards.append(f":::{{grid-item-card}}\n{look}\n{body}\n:::")
         return "::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n::::" if cards else "No main result is named yet."
 
 
@@ -63,10 +63,10 @@ class Papers(Generated):
                 continue
             title = html.escape(claims.title(part, self.book)[0])
             home = self.address(f"{part}/index")
-            lines = "".join(
-                f'<li>{badge_html(verdict, said(claim, verdict))} <a href="{self.link(claim)}">{rows.to_html(claim.result)}</a></li>'
-                for claim, verdict in found
-            )
+            lines = ""
+            for claim, verdict in found:
+                sentence = f'<a href="{self.link(claim)}">{rows.to_html(claim.result)}</a>'
+                lines += f"<li>{badge_html(verdict, said(claim, verdict))} {sentence}</li>"
             cards.append(f'<article class="paper-card"><h3><a href="{home}">{title}</a></h3><ul>{lines}</ul></article>')
         return self.html(f'<div class="paper-cards">{"".join(cards)}</div>')
 
@@ -81,6 +81,12 @@ def order(entry: tuple) -> tuple:
     kind, number = entry[0], entry[1]
     digits = re.search(r"\d+", number)
     return ([word for word, _ in SOURCES].index(kind), not number[:1].isdigit(), int(digits[0]) if digits else 0, number)
+
+
+def line(head: str, where: str, what: str, anchor: str = "") -> str:
+    """One line of the index."""
+    named = f' id="{anchor}"' if anchor else ""
+    return f'<tr{named}><th scope="row">{head}</th><td>{where}</td><td>{what}</td></tr>'
 
 
 class FigureIndex(Generated):
@@ -99,21 +105,20 @@ class FigureIndex(Generated):
         for word, number in sorted(found, key=order):
             links = []
             for claim, verdict in found[word, number]:
-                text = html.escape(rows.plain(claim.claim))
-                links.append(f'<a href="{self.link(claim)}" title="{text}">{badge_html(verdict, rows.word(claim, verdict))}</a>')
+                text = html.escape(f"{rows.word(claim, verdict)}: {rows.plain(claim.claim)}")
+                short = claim.id.partition("-")[2] or claim.id  # its page stands beside it
+                links.append(f'<a href="{self.link(claim)}" title="{text}">{badge_html(verdict, short.replace("-", " "))}</a>')
             places = sorted({claim.page for claim, _ in found[word, number]})
             where = ", ".join(f'<a href="{self.address(page)}">{page.split("/")[1].replace("_", " ")}</a>' for page in places)
             anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
-            lines.append(
-                f'<tr id="{anchor}"><th scope="row">{word} {html.escape(number)}</th><td>{where}</td><td>{" ".join(links)}</td></tr>'
-            )
+            lines.append(line(f"{word} {html.escape(number)}", where, " ".join(links), anchor))
         for entry in claims.index(self.part, self.book):
             where = f'<a href="{self.figure(entry["at"])}">{html.escape(entry["at"])}</a>' if "at" in entry else "–"
-            lines.append(
-                f'<tr><th scope="row">{html.escape(entry["what"])}</th><td>{where}</td><td>{rows.to_html(entry["why"])}</td></tr>'
-            )
-        head = '<thead><tr><th scope="col">in the paper</th><th scope="col">remade on</th><th scope="col">verdict, or why not</th></tr></thead>'
-        return self.html(f'<table class="figure-index">{head}<tbody>{"".join(lines)}</tbody></table>')
+            lines.append(line(html.escape(entry["what"]), where, rows.to_html(entry["why"])))
+        names = ("in the paper", "remade on", "verdict, or why not")
+        head = "".join(f'<th scope="col">{name}</th>' for name in names)
+        table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+        return self.html(f'<table class="figure-index">{table}</table>')
 
     def figure(self, name: str) -> str:
         """The address of a figure of ours: the page of this part that draws it."""
@@ -160,9 +165,12 @@ class CitePaper(Generated):
         self.env.note_dependency(str(self.book / "references.bib"))
         paper = re.search(rf"@\w+\{{{re.escape(key)},.*?\n\}}", entries, re.S) if key else None
         year = re.search(r'copyright: "(\d+)"', (self.root / "_config.yml").read_text(encoding="utf-8"))
-        page = (
-            f"@misc{{racing-{self.part.replace('_', '-')},\n  title = {{{title}: a reproduction}},\n"
-            f"  author = {{{{The Racing to Simplicity authors}}}},\n  howpublished = {{Racing to Simplicity, book/{self.part}/index}},\n"
-            f"  year = {{{year[1] if year else ''}}}\n}}"
-        )
+        fields = {
+            "title": f"{title}: a reproduction",
+            "author": "{The Racing to Simplicity authors}",
+            "howpublished": f"Racing to Simplicity, book/{self.part}/index",
+            "year": year[1] if year else "",
+        }
+        inner = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+        page = f"@misc{{racing-{self.part.replace('_', '-')},\n{inner}\n}}"
         return "\n\n".join(f"```bibtex\n{text}\n```" for text in ([paper[0]] if paper else []) + [page])

@@ -28,11 +28,12 @@ def cut(text: str, room: int) -> str:
     return text + "…"
 
 
-def fitted(head: list[str], body: list[list[str]], room: int, least: int = 6) -> list[str]:
-    """Lines of a table that is at most `room` wide: its widest column is cut first, never below `least`."""
+def fitted(head: list[str], body: list[list[str]], room: int, whole: int = 0, least: int = 6) -> list[str]:
+    """Lines of a table at most `room` wide: the widest column is cut first, the column `whole` last, none below `least`."""
     widths = [max(length(row[n]) for row in [head, *body]) for n in range(len(head))]
-    while sum(widths) + 2 * (len(widths) - 1) > room and max(widths) > least:
-        widths[widths.index(max(widths))] -= 1
+    for free in ([n for n in range(len(head)) if n != whole], [whole]):
+        while sum(widths) + 2 * (len(widths) - 1) > room and max(widths[n] for n in free) > least:
+            widths[max(free, key=lambda n: widths[n])] -= 1
     made = []
     for row in [head, *body]:
         cells = [cut(cell, size) for cell, size in zip(row, widths, strict=True)]
@@ -69,7 +70,7 @@ def of_run(page: pages.Page, results: dict[str, dict], room: int | None = None) 
         ]
         for line in found
     ]
-    return fitted(head, body, room or width()) if found else []
+    return fitted(head, body, room or width(), whole=1) if found else []
 
 
 def of_two(found: list[facts.Line], names: tuple[str, str], room: int | None = None) -> list[str]:

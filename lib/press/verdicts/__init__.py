@@ -1,9 +1,10 @@
 """Verdicts: what a measurement says, and how it is shown.
 
-`intervals` over seeds, `rows` with their mathematics and addresses, `standing` (which verdict counts where a laptop and a
-recorded run differ, totals by author, slack), `seeds` (does a verdict flip when the dice fall otherwise?).
+`arithmetic` of bounds, `intervals` over seeds, `rows` with their mathematics and addresses, `standing` (which verdict
+counts where a laptop and a recorded run differ, totals by author, slack), `seeds` (does a verdict flip when the dice fall
+otherwise?).
 """
 
 from lib import door
 
-__getattr__, __dir__, __all__ = door(__name__, {"intervals": (), "rows": (), "standing": (), "seeds": ()})
+__getattr__, __dir__, __all__ = door(__name__, {"arithmetic": (), "intervals": (), "rows": (), "standing": (), "seeds": ()})

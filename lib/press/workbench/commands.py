@@ -3,21 +3,17 @@
 import argparse
 import math
 import os
-import re
-import subprocess
 import sys
-import time
 
 from lib.press import environment, files, pages, terminal
 from lib.press.bench import command as bench
+from lib.press.bindery import commands as bindery
+from lib.press.clusters import slurm
 from lib.press.errors import PageError, Problem
 from lib.press.reports import commands as reporting
-from lib.press.workbench import browser, execution
+from lib.press.workbench import execution
 
 ROOT = environment.ROOT
-OUTPUT = ROOT / "_build" / "html"
-STRICT = ("-W", "--keep-going")  # warnings are errors, and all of them are shown
-SCORE = re.compile(r"(<!-- score -->).*?(<!-- /score -->)", re.S)
 
 
 def main(arguments: list[str]) -> int:
@@ -37,7 +33,9 @@ def perform(arguments: list[str]) -> int:
 
         return datasets.main(arguments[1:])
     if arguments[:1] == ["test"] and arguments[1:] not in (["-h"], ["--help"]):  # everything else is for pytest
-        return run_tests([argument for argument in arguments[1:] if argument != "--"])
+        from lib.press.bindery import suite
+
+        return suite.main([argument for argument in arguments[1:] if argument != "--"])
     options = parser().parse_args(arguments)
     return options.action(options)
 
@@ -49,11 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
     commands.add_parser("setup", help="set up the environment and stop").set_defaults(action=lambda _: 0)
 
-    book = commands.add_parser("book", help="re-execute stale pages and render the book")
-    book.set_defaults(action=build_book)
-
-    test = commands.add_parser("test", help="run the whole suite, or the part that pytest's arguments name")
-    test.add_argument("pytest", nargs="*", help="arguments for pytest")
+    bindery.add(commands)
 
     execute = commands.add_parser("execute", help="re-execute stale pages (or the named ones)")
     execute.add_argument("page", nargs="*")
@@ -66,14 +60,16 @@ def parser() -> argparse.ArgumentParser:
 
     reporting.add(commands, run_options)
 
-    sweep = commands.add_parser("sweep", help="run one page over a grid of parameters, on all cores or a Dask cluster")
+    sweep = commands.add_parser("sweep", help="run one page over a grid of parameters, here, on Slurm or a Dask cluster")
     run_options(sweep)
     sweep.add_argument("--grid", action="append", default=[], metavar="NAME=VALUES", help="0:10 | 0.1:0.9:0.1 | a,b,c")
-    sweep.add_argument("--on", default="local", metavar="ADDRESS", help="local (default) or a Dask scheduler, tcp://host:8786")
+    sweep.add_argument("--on", default="local", metavar="PLACE", help="local (default), slurm or a scheduler, tcp://host:8786")
     sweep.add_argument("--workers", type=positive, help="processes of the local cluster (default: one per core)")
     sweep.add_argument("--timeout", type=duration, default=3600.0, metavar="SECONDS", help="for one point (default: 3600)")
     sweep.add_argument("--force", action="store_true", help="run finished points again")
     sweep.add_argument("--dry-run", action="store_true", help="only list the points")
+    sweep.add_argument("--export", metavar="FILE", help="only write one command per point that is not finished, to run anywhere")
+    slurm.add_options(sweep)
     sweep.add_argument("--open", action="store_true", help="open the report in a browser")
     sweep.set_defaults(action=sweep_page)
 
@@ -127,86 +123,6 @@ def duration(text: str) -> float:
     return seconds
 
 
-def build_book(options) -> int:
-    """`python -m lib book`: bring the pages up to date, then render."""
-    start = time.perf_counter()
-    print("pages:", flush=True)
-    failures = execution.bring_up_to_date(pages.every())
-    for failure in failures:
-        print(f"\n{failure}", file=sys.stderr)
-    if failures:
-        return 1
-    code = render()
-    if code == 0:  # a book that did not render leaves the README as it was
-        update_readme()
-        print(f"\nThe book is at {OUTPUT / 'index.html'} ({time.perf_counter() - start:.0f} s).")
-    return code
-
-
-def update_readme() -> None:
-    """Keep the README's scoreboard line at what the executed pages say."""
-    from lib.press.rendering.generated import score_sentence
-
-    path = ROOT / "README.md"
-    before = files.read_text(path)
-    after = SCORE.sub(rf"\g<1>{score_sentence(ROOT / 'book')}\g<2>", before)
-    if after != before:
-        files.write_whole(path, after)
-
-
-def render() -> int:
-    """Render with warnings as errors."""
-    command = ["jupyter-book", "build", str(ROOT), "--path-output", str(ROOT), *STRICT]
-    executable = os.path.join(os.path.dirname(sys.executable), command[0])
-    env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
-    print("rendering …", flush=True)
-    done = subprocess.run(
-        [executable, *command[1:]],
-        cwd=ROOT,
-        env=env,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        preexec_fn=execution.die_with_parent,
-    )
-    if done.returncode:
-        lines = [execution.plain_text(line) for line in done.stdout.splitlines()]
-        wrong = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "Error", "rror:"))]
-        print("\n".join(wrong or lines[-20:]), file=sys.stderr)
-        print("The book did not render; warnings count as errors.", file=sys.stderr)
-    return done.returncode
-
-
-def run_tests(given: list[str]) -> int:
-    """pytest over tests/ and, through nbval, over every page; the last line is 'N passed, N failed'."""
-    import pytest
-
-    class Count:
-        passed = failed = skipped = 0
-
-        def pytest_runtest_logreport(self, report):
-            if report.skipped:
-                self.skipped += 1
-            elif report.failed:
-                self.failed += 1
-            elif report.when == "call":
-                self.passed += 1
-
-        def pytest_collectreport(self, report):
-            self.failed += report.failed
-
-    if browser.ensure() is None:
-        print(f"The browser tests cannot run. {browser.NONE_FOUND}", flush=True)
-    os.chdir(ROOT)
-    os.environ.update(execution.kernel_environment(ROOT))
-    count = Count()
-    everything = ["tests", "book", "--nbval-lax", "--nbval-current-env", "-n", str(os.cpu_count() or 1), "--dist", "loadfile"]
-    code = pytest.main(given or everything, plugins=[count])
-    skipped = f", {count.skipped} skipped" if count.skipped else ""
-    print(f"{count.passed} passed, {count.failed or int(code not in (0, 1))} failed{skipped}")
-    return int(code)
-
-
 def execute_pages(options) -> int:
     """`python -m lib execute`: re-execute stale pages, or the named ones."""
     chosen = [pages.find(name) for name in options.page] or pages.every()
@@ -226,10 +142,12 @@ def run_options(parser) -> None:
 
 def sweep_page(options) -> int:
     """`python -m lib sweep`: one page over a grid of parameters."""
+    from lib.press.clusters import export, places
     from lib.press.workbench import sweeps
 
     page = reporting.in_step(options.page)
-    pick = sweeps.device_picker(options.on)
+    place = slurm.chosen(options)
+    pick = places.device_picker(None if options.export else place)
     todo = sweeps.points(page, options.grid, reporting.given(options), options.preset, options.device, pick)
     if options.dry_run:
         for point in todo:
@@ -237,7 +155,10 @@ def sweep_page(options) -> int:
             print(f"{point.name}  {state:<9} {sweeps.describe(point)}")
         print(terminal.count(len(todo), "point"))
         return 0
-    how = {"on": options.on, "workers": options.workers, "timeout": options.timeout, "force": options.force}
+    if options.export:
+        print(export.write(options.export, page, todo, options.force))
+        return 0
+    how = {"on": place, "workers": options.workers, "timeout": options.timeout, "force": options.force}
     outcome = sweeps.sweep(page, todo, **how)
     print(f"{outcome.finished} finished, {outcome.skipped} skipped (already finished), {outcome.failed} failed")
     reporting.sweep_report(page, todo, options.open)

@@ -19,6 +19,7 @@ from lib.press import files, pages
 from lib.press.errors import PageError
 from lib.press.notebooks import pairing
 from lib.press.pages import ROOT, Page
+from lib.press.plots import pictures
 
 TIMEOUT = 1800  # seconds that one cell may take
 SENTENCES = ("ClaimError", "VerdictChanged", "ParameterError", "DamagedFile", "MissingFile")  # their words need no traceback
@@ -177,6 +178,7 @@ def write(page: Page, notebook: dict, mark: dict) -> None:
     notebook = copy.deepcopy(dict(notebook))
     for cell in notebook["cells"]:
         cell["metadata"].pop("execution", None)
+    pictures.shrink(notebook)
     meta = notebook["metadata"]
     notebook["metadata"] = {
         "jupytext": meta.get("jupytext", {}),

@@ -1,8 +1,9 @@
 """Parameterised runs: the same pages, executed by papermill with other sizes.
 
 A run is validated before a kernel starts and leaves three files under `_runs/<page>/` (`home`): the executed notebook, one JSON
-row with parameters, results and provenance, and an HTML report to look at. The row's name is a hash of page, code and parameters, so the same run has
-the same name everywhere, and a finished one need not be repeated. `workbench.sweeps` runs many of them.
+row with parameters, results and provenance, and an HTML report to look at. The row's name is a hash of page, code and
+parameters, so the same run has the same name everywhere, and a finished one need not be repeated. `workbench.sweeps` runs many
+of them.
 """
 
 import contextlib
@@ -24,6 +25,7 @@ from lib.press.workbench import execution
 
 PRESETS = ("smoke", "laptop", "paper")
 DEVICES = ("auto", "cpu", "cuda")
+OURS = ("device", "seed")  # parameters that no paper has
 
 
 def presets(page: pages.Page) -> dict:
@@ -57,6 +59,20 @@ def preset(page: pages.Page, name: str) -> dict:
     if name not in presets(page):
         raise RunError(f"book/presets.yml has no '{name}' preset for {page.name}")
     return presets(page)[name] or {}
+
+
+def stated(page: pages.Page, parameter: parameters.Parameter) -> str:
+    """What the paper says of a parameter, for the page's table: a value, 'same', 'not stated', or '–' for knobs of our own."""
+    sizes, name = presets(page), parameter.name
+    words = (sizes.get("stated") or {}).get(name)
+    if words is not None:
+        return str(words)
+    if name in OURS:
+        return "–"
+    value = (sizes.get("paper") or {}).get(name)
+    if value is None:
+        return "not stated"
+    return "same" if value == parameter.default else f"`{value!r}`"
 
 
 def pick_device(device: str) -> str:

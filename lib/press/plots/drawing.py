@@ -1,59 +1,12 @@
-"""One figure style for the whole book, and colours that mean the same thing on every page.
+"""What the book's figures are drawn with: panels, theory lines, bands, labels at the ends of lines, pictures."""
 
-Importing this module sets the style. Theory is always dashed black; simulations carry the colour of their network.
-"""
-
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-COLOURS = {
-    "linear": "#2f6fb2",  # linear networks, blue
-    "relu": "#2a9d5c",  # ReLU networks, green
-    "gated": "#e07b28",  # gated linear networks, orange
-    "bias": "#8c4fa8",  # networks with biases, or only biases learned, purple
-    "theory": "#111111",  # closed forms, dashed
-    "tanh": "#c2334d",
-    "sine": "#b58900",
-    "gaussian": "#1b9aaa",
-    "untrained": "#8a8f98",  # before training, not trained on, chance level
-    "data": "#5c6370",
-}
-SEQUENCE = ["#16324f", "#2f6fb2", "#5ba3d0", "#a9cbe0", "#e9c46a", "#e07b28", "#b5432b"]  # ordered quantities
-WIDTH = 7.4  # inches: the width of the book's text column at 110 dots per inch
-
-mpl.rcParams.update(
-    {
-        "figure.dpi": 110,
-        "savefig.dpi": 110,
-        "savefig.bbox": "tight",
-        "figure.constrained_layout.use": True,
-        "font.family": "DejaVu Sans",
-        "font.size": 9,
-        "axes.titlesize": 9,
-        "axes.labelsize": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#444444",
-        "axes.linewidth": 0.8,
-        "axes.grid": True,
-        "grid.color": "#e6e6e6",
-        "grid.linewidth": 0.6,
-        "axes.axisbelow": True,
-        "axes.prop_cycle": mpl.cycler(
-            color=[COLOURS[k] for k in ("linear", "relu", "gated", "bias", "tanh", "sine", "gaussian")]
-        ),
-        "lines.linewidth": 1.6,
-        "legend.frameon": False,
-        "xtick.color": "#444444",
-        "ytick.color": "#444444",
-        "image.cmap": "viridis",
-        "svg.hashsalt": "racing",
-    }
-)
+from lib.press.plots.style import COLOURS, WIDTH, ink
 
 
 def panels(
@@ -104,14 +57,14 @@ def label_lines(ax: Axes, pad: float = 0.01, gap: float = 0.065) -> None:
     overshoot = max(0.0, ends[-1][0] - 1.0) if ends else 0.0
     for height, right, line in ends:
         ax.text(
-            right + pad, height - overshoot, line.get_label(), transform=ax.transAxes, color=line.get_color(), fontsize=8,
+            right + pad, height - overshoot, line.get_label(), transform=ax.transAxes, color=ink(line.get_color()), fontsize=9,
             va="center", ha="left", clip_on=False,
         )  # fmt: skip
 
 
 def note(ax: Axes, x: float, y: float, text: str, colour: str = "#444444", **options) -> None:
     """A short remark at data coordinates."""
-    ax.text(x, y, text, **({"color": colour, "fontsize": 8} | options))
+    ax.text(x, y, text, **({"color": ink(colour), "fontsize": 8.5} | options))
 
 
 def letters(axes) -> None:

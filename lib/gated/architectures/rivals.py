@@ -1,0 +1,187 @@
+"""The shared code and its rivals: which solution of a routing task wins the race, and how much of the others is left over.
+
+The map of a routing network is a table of blocks of which training observes those in the mask. From small weights each pair
+of singular vectors of the mask is a runner: if every domain has equally many trained routes, the first pair is flat (one code
+for all domains) and the others are rivals that fit the trained routes worse and the untrained ones not at all. A rival with
+ratio ρ of singular values learns at ρ times the speed. In wide networks runners do not disturb each other, and the race has a
+closed form without any fitted number: `strength_before` the flat solution saturates, `rival_strengths` when it does, and
+`predicted_loss` on the untrained routes. For two trained routes per domain one rival is an exact solution: `winding_weights`.
+"""
+
+import math
+
+import torch
+from scipy.optimize import brentq
+from torch import Tensor
+
+from lib.gated.architectures.routing import Task, _slope, over, route_losses
+from lib.linear.descent import Recording, descend
+from lib.linear.draws import Streams, random_matrix
+from lib.linear.shapes import axes
+
+ESCAPE: float = brentq(lambda t: math.cosh(t) - t * math.sinh(t), 1, 2)  # coth T = T
+
+
+def strength_before(time: float | Tensor) -> Tensor:
+    """Strength of a mode of a wide network that starts from random orthogonal weights, in units of scale³, before it saturates.
+
+    `time` is in units of tau / (scale · singular value); the strength diverges at `ESCAPE` = 1.19968, the root of coth T = T.
+    Write p for the encoders along the mode, N for the hidden matrix between encoders and decoders: both move in a plane,
+    dp/dt = N p and dN/dt = p pᵀ, from a p of length 1 and an N that swaps p with its orthogonal complement. N² - p pᵀ is
+    conserved, which makes this a Riccati equation with the solution below; what comes back is pᵀ N p.
+    """
+    t = torch.as_tensor(time, dtype=torch.float64)
+    c, s = torch.cosh(t), torch.sinh(t)
+    return (s * c**2 + 2 * t * c + t**2 * (t * c - s)) / (c - t * s) ** 3
+
+
+def effective_start(scale: float, domains: int) -> float:
+    """The decoupled start b0 (outer and hidden alike) that saturates when random orthogonal weights of this `scale` do.
+
+    Neural Race Eqs. 13 and 14 from b1 = b2 = b0 diverge after atan(√(M-1)) / (b0 √(M-1)), in the units of `strength_before`.
+    The paper gives no b0; its released notebooks take scale / 2.5. For M = 7 this is scale / 2.48.
+    """
+    root = math.sqrt(domains - 1)
+    return scale * (math.atan(root) / root if domains > 1 else 1.0) / ESCAPE
+
+
+@axes(mask="domains domains")
+def spectrum(mask: Tensor) -> Tensor:
+    """Singular values of a mask divided by the first, without it: the speeds of the rivals, (M - 1,), largest first."""
+    per_input, per_output = mask.sum(-2), mask.sum(-1)
+    if (per_input != per_input.flatten()[0]).any() or (per_output != per_output.flatten()[0]).any():
+        raise ValueError("domains differ in their numbers of trained routes: the first singular vector is not the shared code")
+    values = torch.linalg.svdvals(mask.double())
+    return values[..., 1:] / values[..., :1]
+
+
+def rival_strengths(speed: Tensor, scale: float, target: float) -> Tensor:
+    """What rivals of relative `speed` ρ have learned when the shared code has learned everything, relative to it.
+
+    `target` is the singular value that the shared code ends with in the stacked map, M s/d. Saturation takes the last
+    scale / ∛target off the time of the race. For small weights this is x³ with 1/x = ρ + (1 - ρ) T ∛target / scale.
+    """
+    used = ESCAPE - scale / target ** (1 / 3)
+    if used <= 0:
+        raise ValueError(f"weights of scale {scale} are not small beside the solution, {target ** (1 / 3):.3g}")
+    return strength_before(speed * used) * scale**3 / target
+
+
+def predicted_loss(mask: Tensor, task: Task, scale: float) -> float:
+    """Loss on untrained routes at the end, relative to the loss before training, for a wide network from small weights.
+
+    Rivals leave a table Σ a u vᵀ behind, the shared code gives way until trained routes are right on average, Σ ρ a, and the
+    error remains where nobody corrects it. Mask (M, M) with equally many routes per domain; every domain has the same data.
+    """
+    domains, speed = len(mask), spectrum(mask)
+    _, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
+    weight = s**2 / (vt**2 @ task.variance[0].double())  # what a mode contributes to the squared target
+    total = 0.0
+    for one, part in zip((weight / s).tolist(), (weight / weight.sum()).tolist(), strict=True):  # s/d of each mode
+        a = rival_strengths(speed, scale, domains * one)
+        total += part * float((a**2).sum() + (speed * a).sum() ** 2)
+    return total / (1 - float(mask.double().mean()))
+
+
+def boundary(scale: float, target: float, share: float, rivals: int = 2, level: float = 0.01) -> float:
+    """The largest speed ρ of `rivals` equal rivals at which the predicted loss stays below `level`; `share` of routes trained."""
+
+    def excess(speed: float) -> float:
+        a = float(rival_strengths(torch.tensor(speed, dtype=torch.float64), scale, target))
+        return (rivals * a**2 + (rivals * speed * a) ** 2) / (1 - share) - level
+
+    return brentq(excess, 0.01, 1.0) if excess(0.01) < 0 < excess(1.0) else math.nan
+
+
+def winding_weights(task: Task, hidden: int, winding: int = 1, seed: int = 0) -> list[Tensor]:
+    """Weights with loss zero on the trained routes of `circulant(M, 2)` whose code turns `winding` times around the ring.
+
+    Domain i's code for an item is the shared one turned by 2π w i/M in a plane of its own, output j reads at the angle
+    2π w (j - ½)/M. Both routes of a domain then differ by πw/M from perfect agreement, to either side, and a factor
+    1/cos(πw/M) makes both exact. The three layers are balanced, as those that grow from small weights are. A list like
+    `routing.initial_weights` with one seed; needs twice as many hidden units as the dataset has modes.
+    """
+    domains = task.sizes[0]
+    u, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
+    modes = int((s > 1e-9 * s[0]).sum())
+    u, s, vt = u[:, :modes], s[:modes], vt[:modes]
+    if not 1 <= winding < domains / 2:
+        raise ValueError(f"a ring of {domains} domains holds codes with winding numbers from 1 to {math.ceil(domains / 2) - 1}")
+    if hidden < 2 * modes:
+        raise ValueError(f"a turning code of {modes} modes needs {2 * modes} hidden units, there are {hidden}")
+    middle = (domains * s / (vt**2 @ task.variance[0].double()) / 2 / math.cos(math.pi * winding / domains)) ** (1 / 3)
+    outer = middle * math.sqrt(2 / domains)
+    first, second = random_matrix(Streams(1, seed).normal(2, hidden, 2 * modes)[0], 1.0, "orthogonal")
+    angle = 2 * math.pi * winding / domains * torch.arange(domains, dtype=torch.float64)
+    read = angle - math.pi * winding / domains
+
+    def turned(frame: Tensor, angles: Tensor) -> Tensor:  # (domains, hidden, modes)
+        return torch.cos(angles)[:, None, None] * frame[:, :modes] + torch.sin(angles)[:, None, None] * frame[:, modes:]
+
+    encoders = (turned(first, angle) * outer) @ vt  # (domains, hidden, features)
+    decoders = u @ (turned(second, read) * outer).mT  # (domains, outputs, hidden)
+    weights = [encoders.transpose(0, 1).flatten(1), (second * middle.repeat(2)) @ first.mT, decoders.flatten(0, 1)]
+    return [w.unsqueeze(0) for w in weights]
+
+
+def winding_map(domains: int, winding: int = 1) -> Tensor:
+    """What `winding_weights` answer on the route from i to i + k, as a multiple of the right answer, (M,) for k = 0, …, M - 1."""
+    k = torch.arange(domains, dtype=torch.float64)
+    return torch.cos(2 * math.pi * winding / domains * (k - 0.5)) / math.cos(math.pi * winding / domains)
+
+
+def winding_loss(domains: int, winding: int = 1) -> float:
+    """Mean loss of `winding_weights` on untrained routes, relative to answering nothing: M (1 + 1/(2 cos²(πw/M))) / (M - 2)."""
+    return domains / (domains - 2) * (1 + 0.5 / math.cos(math.pi * winding / domains) ** 2)
+
+
+@axes(maps="domains domains")
+def harmonics(maps: Tensor) -> Tensor:
+    """How much of a table of routes (..., M, M) turns w times around the ring, w = 0, …, M//2: shares of its squared size.
+
+    `maps` holds one number per route (the answer as a multiple of the right one). w = 0 is the shared code.
+    """
+    domains = maps.shape[-1]
+    turning = torch.fft.fft2(maps.to(torch.complex128)).abs() ** 2  # e^{-2πi(w j + v i)/M}: a turning code has v = -w
+    w = torch.arange(domains // 2 + 1)
+    power = turning[..., w, (-w) % domains]
+    both = (w > 0) & (2 * w != domains)  # left and right turns
+    power = power + both * turning[..., (-w) % domains, w]
+    return power / turning.sum((-2, -1)).unsqueeze(-1)
+
+
+@axes(mask="domains domains")
+def settle(
+    weights: list[Tensor],
+    task: Task,
+    mask: Tensor,
+    *,
+    steps: int,
+    pace: float = 0.01,
+    last: float = 0.5,
+    every: int | None = None,
+) -> Recording:
+    """Train all networks to the end whatever their scale, in place: gradient descent in larger steps while weights are small.
+
+    No step moves the weights by more than `pace` of their length, nor is it larger than `last` times what is stable at their
+    present size. The clock is lost, the path through weight space is that of the flow; smaller values follow it more closely.
+    Records `trained` and `untrained` as `routing.train` does.
+    """
+    _, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
+    d = float((vt[0] ** 2 * task.variance[0]).sum())
+    first = torch.linalg.svdvals(mask.double())[..., 0] / mask.sum((-2, -1))
+    stiff = (3 * d / task.sizes[0] * first).to(weights[0])  # largest curvature, for outer weights of length 1
+    plain = _slope(task, mask, weights[0])
+
+    def paced(w: list[Tensor]) -> list[Tensor]:
+        slope = plain(w)
+        into, within, out = ((one**2).sum((-2, -1)) for one in w)
+        steep = sum((one**2).sum((-2, -1)) for one in slope).sqrt().clamp(min=1e-30)
+        step = torch.minimum(pace * (into + within + out).sqrt() / steep, last / (stiff * into * out))
+        return [step[:, None, None] * one for one in slope]
+
+    def look(w: list[Tensor]) -> dict[str, Tensor]:
+        losses = route_losses(w, task)
+        return {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
+
+    return descend(weights, paced, step=1.0, steps=steps, every=every or steps, observe=look)

@@ -1,0 +1,100 @@
+"""`python -m lib test`: the whole suite, and how its tests are dealt out to the cores.
+
+Tests that share something costly stay together: the cells of a notebook, a file and its fixtures. Those of the press, which
+mostly wait for processes of their own, are dealt out one by one. What took longest the last time comes first, so that no
+long file waits alone at the end; `tests/seconds.json` knows (`python -m lib test --record` writes it).
+
+This module is also the pytest plugin that does so, in every worker: `-p lib.press.bindery.suite`.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from lib.press import environment, files
+from lib.press.workbench import browser, execution
+
+ROOT = environment.ROOT
+SECONDS = ROOT / "tests" / "seconds.json"
+ONE_BY_ONE = "tests/press/"  # of these, only tests that share a costly fixture stay together
+WORTH = 0.5  # seconds below which a test is not worth a line in that file
+EVERYTHING = ("tests", "book", "--nbval-lax", "--nbval-current-env")
+
+
+def seconds() -> dict[str, float]:
+    """What every group, or every test of its own, took the last time that it was recorded."""
+    return files.read_json(SECONDS) if SECONDS.exists() else {}
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    """Mark what stays together, and put what takes longest first."""
+    known = seconds()
+    for item in items:
+        file = item.nodeid.split("::")[0]
+        about = getattr(item, "_fixtureinfo", None)
+        costly = about and any(one.scope in ("class", "module") for made in about.name2fixturedefs.values() for one in made)
+        if costly or not file.startswith(ONE_BY_ONE):
+            item.add_marker(pytest.mark.xdist_group(file))
+    items.sort(key=lambda item: -known.get(group(item), known.get(item.nodeid, WORTH)))
+
+
+def group(item) -> str:
+    """What a test is dealt out with: its file, or nothing but itself."""
+    marker = item.get_closest_marker("xdist_group")
+    return marker.args[0] if marker else item.nodeid
+
+
+class Count:
+    """Counts what passed and failed, and how long everything took."""
+
+    def __init__(self) -> None:
+        self.passed = self.failed = self.skipped = 0
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report) -> None:
+        """One phase of one test is over."""
+        together = re.search(r"@((?:tests|book)/.*)$", report.nodeid)
+        name = together[1] if together else report.nodeid
+        self.seconds[name] = self.seconds.get(name, 0.0) + report.duration
+        if report.skipped:
+            self.skipped += 1
+        elif report.failed:
+            self.failed += 1
+        elif report.when == "call":
+            self.passed += 1
+
+    def pytest_collectreport(self, report) -> None:
+        """A file that cannot even be read counts as a failure."""
+        self.failed += report.failed
+
+
+def run(given: list[str], cores: int | None = None) -> tuple[int, Count]:
+    """pytest with these arguments, dealt out to the cores unless they say otherwise: its status and what was counted."""
+    os.chdir(ROOT)
+    os.environ.update(execution.kernel_environment(ROOT))
+    count = Count()
+    dealt = ["-p", "lib.press.bindery.suite", "-n", str(cores or os.cpu_count() or 1), "--dist", "loadgroup"]
+    code = pytest.main([*given, *(dealt + ["--no-loadscope-reorder"] if cores != 1 else [])], plugins=[count])
+    return int(code), count
+
+
+def main(given: list[str]) -> int:
+    """The suite, or what pytest's arguments name; the last line is 'N passed, N failed'."""
+    if browser.ensure() is None:
+        print(f"The browser tests cannot run. {browser.NONE_FOUND}", flush=True)
+    record = given == ["--record"]
+    code, count = run(list(EVERYTHING)) if record or not given else run(given, 1)
+    if record:
+        keep(count.seconds)
+    skipped = f", {count.skipped} skipped" if count.skipped else ""
+    print(f"{count.passed} passed, {count.failed or int(code not in (0, 1))} failed{skipped}")
+    return code
+
+
+def keep(measured: dict[str, float], path: Path = SECONDS) -> None:
+    """Write down what took how long, longest first; what takes next to nothing is left out."""
+    worth = {name: round(value, 1) for name, value in sorted(measured.items(), key=lambda pair: -pair[1]) if value >= WORTH}
+    files.write_whole(path, json.dumps(worth, indent=1, ensure_ascii=False) + "\n")
