@@ -1,8 +1,9 @@
 # Each target wraps `python -m lib …`, which sets up what it needs; without make, call that directly.
 PYTHON ?= python3
 
-.PHONY: book test execute pages lint clean
+.PHONY: book check test execute pages lint clean
 book:     ; @$(PYTHON) -m lib book
+check:    ; @$(PYTHON) -m lib check
 test:     ; @$(PYTHON) -m lib test
 execute:  ; @$(PYTHON) -m lib execute
 pages:    ; @$(PYTHON) -m lib pages

@@ -112,6 +112,15 @@ def test_verdicts_of_the_notebook_are_on_the_page(chromium, book, page):
         assert addresses == list(claims.measured_in(page.name)) and len(set(addresses)) == len(addresses)
 
 
+def test_the_licence_stands_in_the_footer_and_next_leads_to_the_first_chapter(chromium, book):
+    with visit(chromium, book / "book" / "intro.html") as (tab, _):
+        footer = tab.locator(".bd-footer-content")
+        footer.scroll_into_view_if_needed()
+        assert footer.is_visible() and "Code: MIT. Text and figures: CC BY 4.0." in footer.inner_text()
+        following = tab.locator("a.right-next").evaluate("link => link.href")
+    assert following.endswith("/book/deep_linear/modes.html") or following.endswith("/book/deep_linear/index.html")
+
+
 def test_search_finds_a_claim(chromium, book):
     with visit(chromium, book / "search.html") as (tab, problems):
         tab.goto((book / "search.html").as_uri() + "?q=sigmoid")

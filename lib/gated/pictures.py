@@ -28,7 +28,7 @@ def draw(
     nodes and edges colours of their own, and everything else is pale: the parts of a path, say (Neural Race, Fig. 2b).
     """
     ax = ax or plt.gca()
-    place = positions(network, gap=max(0.55, 2.6 * radius))
+    place = positions(network, gap=max(0.55, 3.2 * radius))
     share = {name: float((gate != 0).double().mean()) for name, gate in data.gates.items()} if data else {}
     alive = _alive(network, data, example) if example is not None else None
 

@@ -97,15 +97,16 @@ def _product(weights: Sequence[Tensor]) -> Tensor:
 
 
 def _gradient(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor) -> list[Tensor]:
-    before = [None]  # maps from the input up to each layer
-    for w in weights[:-1]:
+    before = [None]  # maps from the input up to each layer, the whole map last
+    for w in weights:
         before.append(w if before[-1] is None else w @ before[-1])
-    error = _product(weights) @ sigma_x - sigma_yx  # (..., outputs, features)
+    error = before[-1] @ sigma_x - sigma_yx  # (..., outputs, features)
     gradients, after = [None] * len(weights), None
     for i in range(len(weights) - 1, -1, -1):
         back = error if after is None else after.mT @ error
         gradients[i] = back if before[i] is None else back @ before[i].mT
-        after = weights[i] if after is None else after @ weights[i]
+        if i:  # nothing is below the first matrix
+            after = weights[i] if after is None else after @ weights[i]
     return gradients
 
 

@@ -124,12 +124,51 @@ def install(python: Path) -> None:
 
 
 def pip_install(python: Path, *arguments: str) -> None:
-    """`pip install` for an interpreter; where it fails, the sentence has pip's last word and the command to try."""
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode:
-        last = [line for line in done.stdout.splitlines() if "ERROR" in line][-1:] or done.stdout.splitlines()[-1:]
+    """`pip install` for an interpreter, showing how far it is; where it fails, the sentence has pip's last word."""
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off", *arguments]
+    total = len(pins()) if "-r" in arguments else sum("==" in argument for argument in arguments)
+    lines = []
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        show = Progress(total)
+        for line in process.stdout:
+            lines.append(line)
+            show(line)
+        show.end()
+    if process.returncode:
+        last = [line for line in lines if "ERROR" in line][-1:] or lines[-1:]
         raise Missing(
             "The packages could not be installed (is there a network, and room on the disk?): "
             f"{' '.join(last).strip()} — try again with `{' '.join(command)}`."
         )
+
+
+class Progress:
+    """What pip says, as one line that counts packages: '37 of 131: torch'; in a log, every twentieth of them has a line."""
+
+    def __init__(self, total: int, stream=None):
+        self.total, self.seen, self.stream = total, 0, stream or sys.stdout
+        self.live = self.stream.isatty()
+
+    def __call__(self, line: str) -> None:
+        word, _, rest = line.strip().partition(" ")
+        if word == "Collecting" and self.seen < self.total:
+            self.seen += 1
+            name = rest.split("==")[0].split(" ")[0]
+            self.say(f"  {self.seen} of {self.total}: {name}", self.seen % 20 == 0 or self.seen == self.total)
+        elif line.startswith("Installing collected packages"):
+            number = line.count(",") + 1
+            self.say(f"  unpacking {number} package{'' if number == 1 else 's'} (about a minute) …", number > 3)
+
+    def say(self, text: str, worth: bool) -> None:
+        """On a terminal in place of the line before; in a log only what is `worth` a line."""
+        if self.live:
+            self.stream.write(f"\r\033[K{text}")
+        elif worth:
+            self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def end(self) -> None:
+        """Leave the terminal's line empty."""
+        if self.live:
+            self.stream.write("\r\033[K")
+            self.stream.flush()

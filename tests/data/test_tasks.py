@@ -177,6 +177,11 @@ def test_waves_and_their_extrema():
         tasks.waves(2)
 
 
+def test_extrema_beside_the_edge_count():
+    _, mask = tasks.waves(5, (1.0, 1.0))  # sines at 0, -1, 0, 1, 0: the lowest and the highest pixel, one step from a corner
+    assert mask.nonzero().tolist() == [[1, 1], [3, 3]]
+
+
 @pytest.mark.parametrize("cycles", [(3.0, 6.0), (2.0, 5.0)])
 def test_waves_have_their_frequencies(cycles):
     """Whole periods from edge to edge: zero at the edges, and each wave is one line of the discrete spectrum."""

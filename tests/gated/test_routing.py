@@ -106,6 +106,9 @@ def test_similarity_and_cosine_of_codes_worked_out_by_hand():
     by_hand = torch.tensor([[9.0, 0, 18, 3], [0, 4, 0, 0], [18, 0, 36, 6], [3, 0, 6, 1]]).double()
     assert torch.allclose(routing.similarity(weights), by_hand)
     assert torch.allclose(routing.domain_cosine(weights, task), torch.tensor([[1.0, 0.5], [0.5, 1.0]]).double())
+    # item a: (3, 0) and (6, 0), mean (4.5, 0); item b: (0, 2) and (1, 0), mean (0.5, 1); all: (2.5, 0.5)
+    special, total = 2 * 1.5**2 + 2 * (0.5**2 + 1), (0.5**2 + 0.5**2) + (3.5**2 + 0.5**2) + (2.5**2 + 1.5**2) + (1.5**2 + 0.5**2)
+    assert routing.domain_share(weights, task).item() == pytest.approx(special / total)
 
 
 def test_two_halves_with_momentum_are_one_run_and_scales_and_steps_may_differ_by_seed():
@@ -142,6 +145,8 @@ def test_the_papers_learning_rate_in_our_convention():
     step = routing.step_of_rate(0.02, task, mask)
     for leaf, ours in zip(leaves, routing.gradient(weights, task, mask), strict=True):
         assert torch.allclose(0.02 * leaf.grad, step * ours[0], rtol=1e-9, atol=1e-15)
+    masks = torch.stack([mask, routing.star(3)])
+    assert routing.step_of_rate(torch.tensor([0.02, 0.01]), task, masks).tolist() == pytest.approx([step, 0.01 * 5 * 2 / 7])
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)

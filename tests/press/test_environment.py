@@ -1,5 +1,6 @@
 """Setting up: exact pins, one-sentence errors, and the commands on a bare machine."""
 
+import io
 import os
 import re
 import subprocess
@@ -74,6 +75,24 @@ def test_no_network_is_one_sentence(repository):
     done = bare(repository, UNMET, "book", PIP_NO_INDEX="1", PIP_FIND_LINKS="", PIP_CONFIG_FILE=os.devnull)
     assert done.returncode == 2
     assert "could not be installed (is there a network" in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_set_up_shows_how_far_it_is():
+    said = [f"Collecting p{i}==1.0 (from -r requirements.txt (line {i}))" for i in range(1, 46)]
+    said += ["  Downloading p1-1.0.whl (3 kB)", "Installing collected packages: " + ", ".join(f"p{i}" for i in range(45))]
+    log = io.StringIO()
+    show = environment.Progress(45, log)
+    for line in said:
+        show(line)
+    show.end()
+    assert log.getvalue().splitlines() == ["  20 of 45: p20", "  40 of 45: p40", "  45 of 45: p45",
+                                           "  unpacking 45 packages (about a minute) …"]  # fmt: skip
+    live = io.StringIO()
+    live.isatty = lambda: True
+    show = environment.Progress(45, live)
+    for line in said:
+        show(line)
+    assert live.getvalue().count("\r") == 46 and "45 of 45: p45" in live.getvalue() and "\n" not in live.getvalue()
 
 
 def test_an_old_python_is_one_sentence(repository):

@@ -139,7 +139,7 @@ def _slope(
 
     def of(weights: Sequence[Tensor]) -> list[Tensor]:
         w1, w2 = weights
-        total = (w2 @ w1).transpose(-3, -2).flatten(-2)  # (..., outputs, pathways · features)
+        total = _side_by_side(w2 @ w1)
         error = (total @ xx - yx).unflatten(-1, (pathways, -1)).transpose(-3, -2)  # (..., pathways, outputs, features)
         return [w2.mT @ error, error @ w1.mT]
 
@@ -153,8 +153,13 @@ def loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str
 
 
 def _loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, items: int) -> Tensor:
-    answer = torch.einsum("...pof,...pfn->...on", maps(weights), inputs)
+    answer = _side_by_side(maps(weights)) @ inputs.flatten(-3, -2)  # one product of matrices: cheaper than an einsum
     return 0.5 * (answer - y).square().sum((-2, -1)) / items
+
+
+def _side_by_side(total: Tensor) -> Tensor:
+    """Maps (..., pathways, outputs, features) as one matrix (..., outputs, pathways · features)."""
+    return total.transpose(-3, -2).flatten(-2)
 
 
 def _items(y: Tensor, reduction: str) -> int:

@@ -128,12 +128,13 @@ def never_together(mask: Tensor) -> Tensor:
 
 
 def step_of_rate(rate: float | Tensor, task: Task, mask: Tensor) -> float | Tensor:
-    """The `step` = 1/tau that does what learning rate λ = `rate` does in the paper's programs, for one mask (M, M).
+    """The `step` = 1/tau that does what learning rate λ = `rate` does in the paper's programs, for one mask or each of several.
 
     Their loss is the mean squared error over items *and outputs*, without the half, summed over trained routes; ours is half
     the squared length of the error, averaged over items and routes. So step = λ · routes · 2 / outputs.
     """
-    return rate * int(mask.sum()) * 2 / task.sizes[1]
+    routes = mask.sum((-2, -1))
+    return rate * (int(routes) if mask.ndim == 2 else routes) * 2 / task.sizes[1]
 
 
 def initial_weights(
@@ -277,6 +278,17 @@ def domain_cosine(weights: Sequence[Tensor], task: Task) -> Tensor:
     codes = weights[0].unflatten(-1, (domains, features))
     codes = codes / codes.norm(dim=-3, keepdim=True)
     return torch.einsum("...hif,...hjf->...ij", codes, codes) / features
+
+
+def domain_share(weights: Sequence[Tensor], task: Task) -> Tensor:
+    """Share of the codes' variance that is special to a domain, (seeds,): 0 if every item has one code wherever it comes from.
+
+    Squared distance of a code from the mean code of its item over all domains, relative to that from the mean of all codes.
+    """
+    domains, _, features = task.sizes
+    codes = weights[0].unflatten(-1, (domains, features))  # (..., hidden, domains, features)
+    within = ((codes - codes.mean(-2, keepdim=True)) ** 2).sum((-3, -2, -1))
+    return within / ((codes - codes.mean((-2, -1), keepdim=True)) ** 2).sum((-3, -2, -1))
 
 
 def balance(weights: Sequence[Tensor]) -> Tensor:

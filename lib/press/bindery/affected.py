@@ -63,7 +63,8 @@ def modules(root: Path) -> dict[str, Path]:
     return {name_of(path.relative_to(root).as_posix()): path for path in sorted((root / "lib").glob("**/*.py"))}
 
 
-def home(dotted: str, root: Path) -> set[str]:
+@functools.lru_cache(maxsize=4096)
+def home(dotted: str, root: Path) -> frozenset[str]:
     """The modules that a dotted name stands in: `lib.gated.flow` in `lib.gated` (its door) and `lib.gated.dynamics`."""
     known, parts = modules(root), dotted.split(".")
     while parts and ".".join(parts) not in known:
@@ -76,7 +77,7 @@ def home(dotted: str, root: Path) -> set[str]:
             for module, names in reference.door(parts[1], root).items()
             if rest[0] in (module, *names) and f"{'.'.join(parts)}.{module}" in known
         }
-    return found
+    return frozenset(found)
 
 
 def uses(path: Path, root: Path) -> set[str]:
@@ -100,11 +101,19 @@ def uses(path: Path, root: Path) -> set[str]:
                     found |= home(f"{base}.{item.name}", root)
     for node in nodes:
         if isinstance(node, ast.Attribute):
-            dotted = ast.unparse(node)
-            first, _, rest = dotted.partition(".")
-            if first in short and re.fullmatch(r"[\w.]+", dotted):
+            first, rest = chain(node)
+            if first in short:
                 found |= home(f"{short[first]}.{rest}", root)
     return found - {"lib"}  # which holds no more than the doors
+
+
+def chain(node: ast.Attribute) -> tuple[str, str]:
+    """`a.b.c` as ("a", "b.c"); ("", …) where it does not begin with a name."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else "", ".".join(reversed(names))
 
 
 def distances(names: set[str], root: Path) -> dict[str, int]:

@@ -120,7 +120,12 @@ def main(since: str = "HEAD", seconds: float = SECONDS) -> int:
         problems += found
     for problem in problems:
         print(problem, file=sys.stderr, flush=True)
-    code, said = tests(changes, cores * (seconds - START - (time.perf_counter() - start)), cores)
+    rest = seconds - (time.perf_counter() - start)
+    os.environ[suite.DEADLINE] = str(time.time() + rest - START / 2)
+    try:
+        code, said = tests(changes, cores * (rest - START), cores)
+    finally:
+        del os.environ[suite.DEADLINE]
     print(f"{said} ({time.perf_counter() - start:.0f} s)")
     return 1 if problems or code else 0
 
@@ -137,4 +142,5 @@ def tests(changes: list[str], budget: float, cores: int) -> tuple[int, str]:
     print(f"tests from {terminal.count(files_of, 'file')}, about {about:.0f} s", flush=True)
     code, count = suite.run(arguments(chosen, left, known), cores if len(chosen) > 1 else None)
     rest = f"; left to `python -m lib test`: {terminal.count(len(left), 'longer one')}, such as {left[0].name}" if left else ""
-    return int(code not in (0, 5)), f"{count.passed} passed, {count.failed} failed{rest}"
+    late = f", {count.late} not begun for lack of time" if count.late else ""
+    return int(code not in (0, 5)), f"{count.passed} passed, {count.failed} failed{late}{rest}"

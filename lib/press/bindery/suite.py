@@ -10,6 +10,7 @@ This module is also the pytest plugin that does so, in every worker: `-p lib.pre
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ ROOT = environment.ROOT
 SECONDS = ROOT / "tests" / "seconds.json"
 ONE_BY_ONE = "tests/press/"  # of these, only tests that share a costly fixture stay together
 WORTH = 0.5  # seconds below which a test is not worth a line in that file
+DEADLINE, LATE = "RACING_DEADLINE", "there was no time left"
 EVERYTHING = ("tests", "book", "--nbval-lax", "--nbval-current-env")
 
 
@@ -47,11 +49,17 @@ def group(item) -> str:
     return marker.args[0] if marker else item.nodeid
 
 
+def pytest_runtest_setup(item) -> None:
+    """Start no test after the deadline, if there is one: the quick check has promised to end."""
+    if time.time() > float(os.environ.get(DEADLINE, "inf")):
+        pytest.skip(LATE)
+
+
 class Count:
     """Counts what passed and failed, and how long everything took."""
 
     def __init__(self) -> None:
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = self.skipped = self.late = 0
         self.seconds: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report) -> None:
@@ -61,6 +69,7 @@ class Count:
         self.seconds[name] = self.seconds.get(name, 0.0) + report.duration
         if report.skipped:
             self.skipped += 1
+            self.late += LATE in str(report.longrepr)
         elif report.failed:
             self.failed += 1
         elif report.when == "call":

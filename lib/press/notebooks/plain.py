@@ -4,6 +4,8 @@
 `undress` takes what was put there out again. A page may thus be read and edited in Jupyter, and its .md stays what it was.
 """
 
+import copy
+import json
 import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -98,8 +100,6 @@ def closing(lines: list[str], start: int, fence: str) -> int:
 
 def notebook(page: pages.Page, executed: dict) -> dict:
     """A copy of a notebook whose prose every Jupyter shows: directives and roles as plain Markdown."""
-    import copy
-
     made = copy.deepcopy(executed)
     context = Context(page, executed)
     for cell in made["cells"]:
@@ -114,6 +114,21 @@ def natural(made: dict) -> dict:
         if cell["cell_type"] == "markdown":
             cell["source"] = undress(pages.text(cell))
     return made
+
+
+def offer(app, error) -> None:
+    """After a build: the notebooks that the book offers for download are readable ones (`undress` brings them back)."""
+    if error or app.builder.name != "html":
+        return
+    known = {page.notebook.resolve(): page for page in pages.every(Path(app.srcdir))}
+    targets = [(Path(app.srcdir, name), Path(app.outdir, "_downloads", to)) for name, (_, to) in app.env.dlfiles.items()]
+    targets += [(path, Path(app.outdir, "_sources", path.relative_to(app.srcdir))) for path in known]
+    for source, target in targets:
+        if source.resolve() in known and target.exists():
+            made = notebook(known[source.resolve()], files.read_json(source))
+            text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+            if target.read_text(encoding="utf-8") != text:
+                files.write_whole(target, text)
 
 
 # --- roles -----------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Answer(Generated):
         if alt is None:
             raise self.error(f"no executed cell of {self.page.name} draws a figure named {name}")
         self.env.note_dependency(str(self.page.notebook))
-        picture = f"```{{image}} /_build/figures/{name}.png\n:alt: {alt}\n:class: hero\n:target: #{name}\n```"
+        picture = f"```{{image}} /_build/figures/{name}.png\n:alt: {alt}\n:class: hero\n:target: '#{name}'\n```"
         return self.parse(f"````{{div}} answer\n**The short answer.** {chr(10).join(self.content)}\n\n{picture}\n````")
 
 

@@ -11,6 +11,7 @@ from docutils import nodes
 from sphinx.util.docutils import ReferenceRole
 
 from lib.press import pages
+from lib.press.notebooks import plain
 from lib.press.plots import pictures
 from lib.press.rendering import downloads, freshness, reference
 from lib.press.rendering.benches import Bench, Mutants
@@ -112,6 +113,7 @@ def setup(app) -> dict:
         app.add_directive(name, directive)
     app.add_role("claim", ClaimLink())
     app.connect("build-finished", downloads.write)
+    app.connect("build-finished", plain.offer)
     app.connect("html-page-context", downloads.claim_review)
     app.setup_extension("sphinx.ext.viewcode")
     app.connect("config-inited", configure)

@@ -46,9 +46,9 @@ class Results(Generated):
             link = f"{{claim}}`{claim.page.split('/')[1].replace('_', ' ')} <{claim.id}>`"
             note = f"\n\n[{claim.note}]{{.card-note}}" if claim.note and "$" not in claim.note else ""
             look = f":class-card: result {verdict.replace(' ', '-')}\n{picture}"
-            body = f"{mark} **{claim.result}**{note}\n+++\n{whose} → {link}"
-            cards.append(f":::{{grid-item-card}}\n{look}\n{body}\n:::")
-        return "::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n::::" if cards else "No main result is named yet."
+            body = f"{mark} **{claim.result}**{note}\n\n:::{{card-footer}}\n{whose} → {link}\n:::"
+            cards.append(f"::::{{grid-item-card}}\n{look}\n{body}\n::::")
+        return ":::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n:::::" if cards else "No main result is named yet."
 
 
 class Papers(Generated):

@@ -73,7 +73,12 @@ def claims_table(run: facts.Run) -> str:
 
 def value(line: facts.Line, record: dict | None) -> str:
     """A measured value as HTML, its parts on lines of their own, with intervals over seeds if there are any."""
-    return "–" if record is None else rows.ours(line.claim, record["measured"], record.get("interval"))
+    if record is None:
+        return "–"
+    measured, like = record["measured"], (line.here or record)["measured"]
+    if isinstance(measured, dict) and isinstance(like, dict) and set(measured) == set(like):
+        measured = {name: measured[name] for name in like}  # the book's notebooks keep names in alphabetical order
+    return rows.ours(line.claim, measured, record.get("interval"))
 
 
 def parameters_table(run: facts.Run) -> str:

@@ -28,16 +28,8 @@ def tidy(page: pages.Page, rows: list[dict]):
     found = []
     for row in rows:
         for name, record in row["results"].items():
-            measured = record["measured"]
-            parts = (
-                measured
-                if isinstance(measured, dict)
-                else dict(enumerate(measured))
-                if isinstance(measured, list)
-                else {"": measured}
-            )
             verdict = facts.verdict(known[name], record) if name in known else record["verdict"]
-            for part, value in parts.items():
+            for part, value in parts_of(record["measured"]).items():
                 about = {"claim": name, "part": part, "measured": value, "verdict": verdict}
                 provenance = {key: row.get(key) for key in ("run", "seconds", "device", "finished", "fingerprint")}
                 found.append(row["parameters"] | about | provenance)
@@ -125,10 +117,13 @@ def finish(ax, claim: claims.Claim, shown, against: str, book: dict | None, part
     values = shown["measured"]
     if numbers and min(shown[against]) > 0 and max(shown[against]) / min(shown[against]) >= 20:
         ax.set_xscale("log")
+    if numbers and len(at := sorted(set(shown[against]))) <= 8:  # ticks where something was measured
+        ax.set_xticks(at, [f"{value:g}" for value in at])
+        ax.set_xticks([], minor=True)
     if kind == "true":
         ax.set_yticks([0, 1], ["no", "yes"])
         low, high = 0.5, math.inf
-    elif (values > 0).all() and values.max() / values.min() >= 50:
+    elif (values > 0).all() and values.max() / values.min() >= 30:
         ax.set_yscale("log")
     there = [value for name, value in parts_of(book["measured"]).items() if part in (None, name)] if book else []
     on_axis = numbers or default in set(shown[against])

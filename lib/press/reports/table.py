@@ -114,7 +114,7 @@ def of_runs(page: pages.Page, found: list[dict], chosen: list[str], room: int | 
     left = len(measured) - (len(head) - len(names) - 3)
     lines = fitted(head, body, room)
     if left > 0 and not chosen:
-        lines.append(f"({left} more claims: --claim ID shows one, --csv FILE writes all)")
+        lines.append(cut(f"({left} more claims: --claim ID, or --csv FILE)", room))
     return lines
 
 

@@ -196,7 +196,7 @@ def plant_errors(options) -> int:
     record = mutants.run(options.module, **how, say=lambda text: print(text, flush=True))
     print(f"\n{mutants.table(record)}")
     if record["red"]:
-        print(f"{len(record['red'])} tests fail without any planted error and were not asked, such as {record['red'][0]}")
+        print(f"{terminal.count(len(record['red']), 'test')} failed without any planted error (not asked): {record['red'][0]} …")
     if options.record:
         print(f"recorded as {mutants.write(record).relative_to(ROOT)}")
     caught = mutants.share(mutants.total(record))

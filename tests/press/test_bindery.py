@@ -1,0 +1,331 @@
+"""The bindery: a new page of a new paper, builds that render only what has changed, a live preview, the quick check."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from lib.press import files, pages, parameters
+from lib.press.bindery import affected, building, check, new, preview, suite
+from lib.press.environment import ROOT
+from lib.press.rendering import freshness
+from lib.press.workbench import browser, runs
+
+CONTENTS = """format: jb-book
+root: book/intro
+parts:
+  - caption: Paper
+    chapters:
+      - file: book/paper/one
+      - file: book/paper/two
+  - caption: Library
+    chapters:
+      - file: book/bibliography
+"""
+
+
+@pytest.fixture(scope="module")
+def bound(executed_template, tmp_path_factory):
+    """The small repository with a new page of a new paper, executed and rendered once."""
+    target = tmp_path_factory.mktemp("bound") / "repository"
+    shutil.copytree(executed_template.root, target)
+    copy = object.__new__(type(executed_template))
+    copy.root = target
+    shutil.copy(ROOT / "_config.yml", target / "_config.yml")
+    shutil.copytree(ROOT / "book" / "_static", target / "book" / "_static")
+    (target / "tests").mkdir()
+    copy.write("_toc.yml", CONTENTS)
+    copy.write("README.md", "<!-- score -->none yet<!-- /score -->\n")
+    copy.write("book/references.bib", "@unpublished{first,\n author = {A},\n title = {T},\n note = {N},\n year = {2026}\n}\n")
+    copy.write("book/bibliography.md", "# Bibliography\n\n```{bibliography}\n```\n")
+    copy.write("book/intro.md", "# Book\n\n```{scoreline}\n```\n")
+    copy.made = copy.run("new", "sixth/first_figure", "--title", "A sixth paper")
+    assert copy.made.returncode == 0, copy.made.stderr
+    copy.built = copy.run("book")
+    assert copy.built.returncode == 0, copy.built.stdout + copy.built.stderr
+    return copy
+
+
+# --- a new page ------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_page_executes_builds_and_passes_its_first_test(bound):
+    assert "only a person can do" in bound.made.stdout
+    records = json.loads(bound.read("book/sixth/first_figure.ipynb"))
+    assert any("first-figure-first" in json.dumps(cell) for cell in records["cells"])
+    for name in ("book/sixth/first_figure.html", "book/sixth/index.html"):
+        assert (bound.root / "_build/html" / name).exists()
+    page = (bound.root / "_build/html/book/sixth/first_figure.html").read_text(encoding="utf-8")
+    assert page.index("fig-first-figure-first") < page.index("What this page checks") < page.index("The idea")  # answer first
+    done = bound.run("tests/sixth/test_first_figure.py", "-p", "no:cacheprovider", module="pytest")
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_new_page_runs_as_smoke(bound):
+    done = bound.run("run", "sixth/first_figure", "--preset", "smoke")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_second_page_of_a_paper_joins_the_first(repository):
+    repository.write("_toc.yml", CONTENTS)
+    before = repository.read("book/paper/claims.yml")
+    assert repository.run("new", "paper/three").returncode == 0
+    assert repository.read("_toc.yml") == CONTENTS.replace("paper/two\n", "paper/two\n      - file: book/paper/three\n")
+    assert repository.read("book/paper/claims.yml").startswith(before)
+    assert "three-first" in repository.read("book/paper/claims.yml")
+    assert not (repository.root / "book/paper/index.md").exists() and not (repository.root / "book/references.bib").exists()
+
+
+@pytest.mark.parametrize("name", ["paper/one", "paper", "Paper/x", "../x/y", "a/b/c", "paper/", "paper/index", "_x/y"])
+def test_names_that_cannot_be_a_page_are_refused(repository, name):
+    before = sorted(repository.root.rglob("*.md"))
+    with pytest.raises(pages.PageError):
+        new.names(name, repository.root)
+    assert sorted(repository.root.rglob("*.md")) == before
+
+
+# --- builds ----------------------------------------------------------------------------------------------------------
+
+
+def doctrees(repository):
+    folder = repository.root / "_build" / ".doctrees"
+    return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in folder.rglob("*.doctree")}
+
+
+def read_again(repository, before):
+    return {name.removesuffix(".doctree") for name, time in doctrees(repository).items() if before.get(name) != time}
+
+
+def test_nothing_is_rendered_where_nothing_has_changed(bound):
+    before = doctrees(bound)
+    done = bound.run("book")
+    assert done.returncode == 0 and "nothing has changed" in done.stdout, done.stdout + done.stderr
+    assert read_again(bound, before) == set()
+
+
+def test_an_edit_in_prose_renders_its_page_alone(bound):
+    before = doctrees(bound)
+    bound.edit("book/paper/one.md", "Some prose.", "Other prose.")
+    done = bound.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert read_again(bound, before) == {"book/paper/one"}
+    assert "Other prose." in (bound.root / "_build/html/book/paper/one.html").read_text(encoding="utf-8")
+
+
+def test_a_claim_that_changes_renders_all_that_speak_of_it(bound):
+    before = doctrees(bound)
+    bound.edit("book/sixth/claims.yml", "A mode grows along", "Every mode grows along")
+    done = bound.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"book/sixth/first_figure", "book/sixth/index", "book/intro"} <= read_again(bound, before)
+    assert not {"book/paper/one", "book/paper/two"} & read_again(bound, before)
+
+
+def test_a_build_that_fails_fails_again_until_it_is_mended_and_leaves_the_readme(bound):
+    bound.edit("book/paper/two.md", "Some prose.", "Some prose, see {doc}`nowhere`.")
+    readme = bound.read("README.md").replace("<!-- score -->", "<!-- score -->stale ")
+    bound.write("README.md", readme)
+    for _ in range(2):  # Sphinx alone would have forgotten its warning
+        done = bound.run("book")
+        assert done.returncode != 0 and "nowhere" in done.stderr, done.stdout + done.stderr
+        assert bound.read("README.md") == readme
+    bound.edit("book/paper/two.md", ", see {doc}`nowhere`.", ".")
+    assert bound.run("book").returncode == 0
+    assert "stale" not in bound.read("README.md")
+
+
+def test_stamps_tell_results_from_prose(executed):
+    before = freshness.state(executed.root)
+    executed.edit("book/paper/one.ipynb", "Some prose.", "Other prose.")
+    assert freshness.state(executed.root) == before
+    executed.write("book/seconds.json", '{"paper/one": 12.0}')
+    after = freshness.state(executed.root)
+    assert after["paper"] != before["paper"] and after[freshness.WHOLE] != before[freshness.WHOLE]
+    assert freshness.of_document(executed.root, "book/paper/one").name == "paper"
+    assert freshness.of_document(executed.root, "book/intro").name == freshness.WHOLE
+
+
+# --- preview ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_save_shows_in_the_browser(bound):
+    """A real browser: the page comes up, and after a save it shows the new sentence without being asked to."""
+    found = browser.find()
+    if found is None and os.environ.get("CI") != "true":
+        pytest.skip(f"the preview needs a browser. {browser.NONE_FOUND}")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING"))} | {"PYTHONPATH": str(bound.root)}
+    command = [sys.executable, "-u", "-m", "lib", "preview", "paper/two", "--no-browser"]
+    live = subprocess.Popen(command, cwd=bound.root, env=clean, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        address = next(line.strip() for line in live.stdout if line.startswith("http://127.0.0.1:"))
+        with sync_playwright() as playwright:
+            chromium = playwright.chromium.launch(executable_path=found, args=list(browser.FLAGS))
+            tab = chromium.new_page()
+            tab.goto(address)
+            assert "A sentence that was saved" not in tab.inner_text("article")
+            bound.edit("book/paper/two.md", "Some prose.", "A sentence that was saved.")
+            tab.wait_for_function("document.body.innerText.includes('A sentence that was saved')", timeout=120_000)
+            bound.edit("book/paper/two.md", "* width)", "* width + 1)")  # the verdict changes: the page says so, and stays
+            tab.wait_for_selector("#preview-problem", timeout=120_000)
+            assert "not reproduced" in tab.inner_text("#preview-problem")
+            bound.edit("book/paper/two.md", "* width + 1)", "* width)")
+            tab.wait_for_function("!(document.getElementById('preview-problem') || {hidden: true}).textContent", timeout=120_000)
+            chromium.close()
+    finally:
+        live.terminate()
+        live.wait(30)
+
+
+def test_the_preview_listens_on_the_loopback_address_and_serves_the_book_only(tmp_path):
+    (tmp_path / "html").mkdir()
+    (tmp_path / "html" / "page.html").write_text("<body>here</body>")
+    (tmp_path / "secret.txt").write_text("no")
+    state = preview.State()
+    server = preview.serve(state, tmp_path / "html")
+    host, port = server.server_address
+    try:
+        assert host == "127.0.0.1"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/page.html") as answer:
+            assert b"here" in (text := answer.read()) and b"/_preview" in text
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/../secret.txt")
+        threading.Timer(0.3, lambda: state.set(built=True, problem="oh")).start()
+        start = time.perf_counter()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_preview?seen=0") as answer:
+            told = json.load(answer)
+        assert told == {"state": 1, "built": 1, "problem": "oh"} and time.perf_counter() - start > 0.2
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+# --- the quick check -------------------------------------------------------------------------------------------------
+
+
+def test_a_change_touches_the_tests_and_pages_that_use_it():
+    theory = affected.touched(["lib/linear/theory.py"])
+    assert theory.tests["tests/linear/test_theory.py"] == 0 and theory.tests["tests/gated/test_race.py"] <= 1
+    assert "deep_linear/modes" in theory.pages and theory.tests.get("tests/press/test_signals.py", affected.FAR) >= 3
+    recurrent = affected.touched(["lib/biases/recurrent.py"])
+    assert recurrent.tests["tests/biases/test_recurrent.py"] == 0 and "tests/linear/test_theory.py" not in recurrent.tests
+    assert set(recurrent.pages) == {"bias_learning/dynamics"}
+    page = affected.touched(["book/deep_linear/modes.md"])
+    assert page.pages == {"deep_linear/modes": 0} and "tests/press/test_pages.py" in page.tests
+    assert affected.touched(["LICENSE"]) == affected.Touched({}, {})
+
+
+def test_modules_are_found_behind_doors_and_inside_of_functions(tmp_path):
+    path = ROOT / "tests" / "linear" / "test_theory.py"
+    assert "lib.linear.theory" in affected.uses(path, ROOT)
+    assert affected.home("lib.linear.mode_strength", ROOT) == {"lib.linear", "lib.linear.theory"}
+    assert "lib.press.bindery.suite" in affected.uses(ROOT / "lib" / "press" / "workbench" / "commands.py", ROOT)
+    far = affected.distances({"lib.linear.theory"}, ROOT)
+    assert far["lib.linear.theory"] == 0 and "lib.press.terminal" not in far
+
+
+def test_the_nearest_tests_come_first_and_what_does_not_fit_is_left():
+    touched = affected.Touched({"tests/a.py": 0, "tests/b.py": 2}, {"paper/one": 1})
+    known = {"tests/a.py": 3.0, "tests/a.py::slow": 50.0, "tests/b.py": 4.0}
+    possible = check.units(touched, known)
+    assert [unit.name for unit in possible] == ["tests/a.py", "tests/a.py::slow", f"{check.SMOKE}[paper/one]", "tests/b.py"]
+    chosen, left = check.choose(possible, 12.0)
+    assert [unit.name for unit in left] == ["tests/a.py::slow"] and sum(unit.seconds for unit in chosen) == 11.0
+    assert "--deselect=tests/a.py::slow" in check.arguments(chosen, left, known)
+
+
+def test_the_check_finds_what_is_wrong_with_the_book(executed):
+    assert "no 'smoke' preset" in " ".join(check.book(executed.root))
+    executed.write("book/presets.yml", "".join(f"paper/{name}: {{smoke: {{}}, paper: {{}}}}\n" for name in ("one", "two")))
+    assert check.book(executed.root) == []
+    executed.edit("book/paper/one.ipynb", "Some prose.", "Some other prose.")
+    assert "differs between .md and .ipynb" in " ".join(check.book(executed.root))
+    executed.edit("lib/gamma.py", "2.0", "2.5")
+    assert "stale: paper/two (lib/gamma.py changed)" in " ".join(check.book(executed.root))
+    executed.edit("book/paper/claims.yml", "reason: exact", "reason:")
+    assert "reason" in " ".join(check.book(executed.root))
+
+
+def test_files_that_changed_are_asked_of_git(executed):
+    def git(*words):
+        subprocess.run(
+            ["git", "-c", "user.name=x", "-c", "user.email=x", *words], cwd=executed.root, check=True, capture_output=True
+        )
+
+    git("init", "-q")
+    git("add", "book")
+    git("commit", "-q", "-m", "x")
+    executed.edit("book/paper/one.md", "Some prose.", "Other prose.")
+    (executed.root / ".gitignore").write_text("lib\ndata\n*.toml\n*.txt\n")
+    executed.write("book/new.md", "# New")
+    assert affected.changed("HEAD", executed.root) == [".gitignore", "book/new.md", "book/paper/one.md"]
+    with pytest.raises(files.Problem, match="git cannot tell"):
+        affected.changed("no-such-commit", executed.root)
+
+
+def test_the_longest_tests_come_first_and_costly_fixtures_stay_together(tmp_path):
+    """A worker's view of the plugin: order and groups."""
+    inside = ROOT / "tests" / "press"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "lib.press.bindery.suite", "-n", "0"]
+    done = subprocess.run([*command, str(inside / "test_sweeps.py")], cwd=ROOT, text=True, capture_output=True)
+    tests = [line for line in done.stdout.splitlines() if "::" in line]
+    known = suite.seconds()
+    times = [known.get(name, suite.WORTH) for name in tests]
+    assert tests and times == sorted(times, reverse=True)
+
+
+def test_no_test_begins_after_the_deadline(tmp_path):
+    (tmp_path / "test_two.py").write_text("import time\n\ndef test_one():\n    time.sleep(2)\n\ndef test_two():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "lib.press.bindery.suite", "-p", "no:cacheprovider", "test_two.py"]
+    env = os.environ | {suite.DEADLINE: str(time.time() + 1e6), "PYTHONPATH": str(ROOT)}
+    assert "2 passed" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
+    env[suite.DEADLINE] = str(time.time())
+    assert "2 skipped" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
+
+
+def test_seconds_are_kept_longest_first(tmp_path):
+    suite.keep({"a": 1.0, "b": 20.04, "c": 0.1}, tmp_path / "seconds.json")
+    assert json.loads((tmp_path / "seconds.json").read_text()) == {"b": 20.0, "a": 1.0}
+    assert list(json.loads((tmp_path / "seconds.json").read_text())) == ["b", "a"]
+
+
+# --- what the papers state -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", pages.every(), ids=lambda page: page.name)
+def test_the_parameter_table_says_same_only_where_the_paper_does(page):
+    known, sizes = parameters.of_page(page.markdown), runs.presets(page)
+    named = sizes.get("stated") or {}
+    assert set(named) <= set(known), f"book/presets.yml states {set(named) - set(known)}, which {page.name} does not have"
+    for parameter in known.values():
+        words = runs.stated(page, parameter)
+        if words == "same":
+            paper = (sizes.get("paper") or {}).get(parameter.name)
+            assert named.get(parameter.name) == "same" or paper == parameter.default
+        if parameter.name in runs.OURS:
+            assert words == "–"
+
+
+def test_a_parameter_of_which_nothing_is_said_is_not_stated(executed):
+    sizes = (
+        "paper/one:\n  paper: {width: 3}\n  stated: {name: 'x, in its Table 1'}\npaper/two:\n  paper: {width: 4}\n  cost: none\n"
+    )
+    executed.write("book/presets.yml", sizes)
+    one, two = (pages.find(f"paper/{name}", executed.root) for name in ("one", "two"))
+    known = parameters.of_page(one.markdown)
+    assert [runs.stated(one, p) for p in known.values()] == ["same", "x, in its Table 1"]
+    assert [runs.stated(two, p) for p in known.values()] == ["`4`", "not stated"]
+
+
+def test_the_makefile_has_the_commands_of_the_readme():
+    makefile, readme = (ROOT / "Makefile").read_text(), (ROOT / "README.md").read_text(encoding="utf-8")
+    for target in re.findall(r"^make (\w+)", readme, re.M):
+        assert re.search(rf"^{target}:", makefile, re.M), f"there is no `make {target}`"
+    assert building.SCORE.search(readme)
