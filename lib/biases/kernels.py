@@ -119,90 +119,57 @@ def _forward(share, tiles, values, scale, chosen, bias, a, out):
             y0 = y1 = y2 = y3 = y4 = y5 = y6 = y7 = y8 = y9 = zero
             z0 = z1 = z2 = z3 = z4 = z5 = z6 = z7 = z8 = z9 = zero
             for u in range(np.uint64(stop - start)):
-                g = np.float32(p[u]) * s + b[u]
-                g = g if g > zero else zero
-                h = np.float32(q[u]) * r + b[u]
-                h = h if h > zero else zero
-                y0, z0 = y0 + g * w0[u], z0 + h * w0[u]
-                y1, z1 = y1 + g * w1[u], z1 + h * w1[u]
-                y2, z2 = y2 + g * w2[u], z2 + h * w2[u]
-                y3, z3 = y3 + g * w3[u], z3 + h * w3[u]
-                y4, z4 = y4 + g * w4[u], z4 + h * w4[u]
-                y5, z5 = y5 + g * w5[u], z5 + h * w5[u]
-                y6, z6 = y6 + g * w6[u], z6 + h * w6[u]
-                y7, z7 = y7 + g * w7[u], z7 + h * w7[u]
-                y8, z8 = y8 + g * w8[u], z8 + h * w8[u]
-                y9, z9 = y9 + g * w9[u], z9 + h * w9[u]
-            o = out[t, i]
+                g, h = np.float32(p[u]) * s + b[u], np.float32(q[u]) * r + b[u]
+                g, h = g if g > zero else zero, h if h > zero else zero
+                y0, y1, z0, z1 = y0 + g * w0[u], y1 + g * w1[u], z0 + h * w0[u], z1 + h * w1[u]
+                y2, y3, z2, z3 = y2 + g * w2[u], y3 + g * w3[u], z2 + h * w2[u], z3 + h * w3[u]
+                y4, y5, z4, z5 = y4 + g * w4[u], y5 + g * w5[u], z4 + h * w4[u], z5 + h * w5[u]
+                y6, y7, z6, z7 = y6 + g * w6[u], y7 + g * w7[u], z6 + h * w6[u], z7 + h * w7[u]
+                y8, y9, z8, z9 = y8 + g * w8[u], y9 + g * w9[u], z8 + h * w8[u], z9 + h * w9[u]
+            o, m = out[t, i], out[t, i + 1]
             o[0], o[1], o[2], o[3], o[4] = y0, y1, y2, y3, y4
             o[5], o[6], o[7], o[8], o[9] = y5, y6, y7, y8, y9
-            o = out[t, i + 1]
-            o[0], o[1], o[2], o[3], o[4] = z0, z1, z2, z3, z4
-            o[5], o[6], o[7], o[8], o[9] = z5, z6, z7, z8, z9
-
-
-@_compile
-def _backward_bias(share, tiles, values, scale, chosen, bias, a, error, out):
-    zero = np.float32(0)
-    for t in share:
-        start, stop = tiles[t, 0], tiles[t, 1]
-        b, d = bias[start:stop], out[start:stop]
-        w0, w1, w2, w3, w4 = a[0, start:stop], a[1, start:stop], a[2, start:stop], a[3, start:stop], a[4, start:stop]
-        w5, w6, w7, w8, w9 = a[5, start:stop], a[6, start:stop], a[7, start:stop], a[8, start:stop], a[9, start:stop]
-        for i in range(0, len(chosen), 4):
-            p0, p1 = values[chosen[i], start:stop], values[chosen[i + 1], start:stop]
-            p2, p3 = values[chosen[i + 2], start:stop], values[chosen[i + 3], start:stop]
-            s0, s1, s2, s3 = scale[chosen[i]], scale[chosen[i + 1]], scale[chosen[i + 2]], scale[chosen[i + 3]]
-            a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = _numbers(error[t, i])
-            b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = _numbers(error[t, i + 1])
-            c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _numbers(error[t, i + 2])
-            d0, d1, d2, d3, d4, d5, d6, d7, d8, d9 = _numbers(error[t, i + 3])
-            for u in range(np.uint64(stop - start)):
-                v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 = w0[u], w1[u], w2[u], w3[u], w4[u], w5[u], w6[u], w7[u], w8[u], w9[u]
-                e0 = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7 + a8 * v8 + a9 * v9
-                e1 = b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4 + b5 * v5 + b6 * v6 + b7 * v7 + b8 * v8 + b9 * v9
-                e2 = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3 + c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7 + c8 * v8 + c9 * v9
-                e3 = d0 * v0 + d1 * v1 + d2 * v2 + d3 * v3 + d4 * v4 + d5 * v5 + d6 * v6 + d7 * v7 + d8 * v8 + d9 * v9
-                h0, h1 = np.float32(p0[u]) * s0 + b[u], np.float32(p1[u]) * s1 + b[u]
-                h2, h3 = np.float32(p2[u]) * s2 + b[u], np.float32(p3[u]) * s3 + b[u]
-                e0 = e0 if h0 > zero else zero
-                e1 = e1 if h1 > zero else zero
-                e2 = e2 if h2 > zero else zero
-                e3 = e3 if h3 > zero else zero
-                d[u] += e0 + e1 + e2 + e3
-
-
-@_compile
-def _backward_gain(share, tiles, values, scale, chosen, bias, a, error, out):
-    zero = np.float32(0)
-    for t in share:
-        start, stop = tiles[t, 0], tiles[t, 1]
-        b, d = bias[start:stop], out[start:stop]
-        w0, w1, w2, w3, w4 = a[0, start:stop], a[1, start:stop], a[2, start:stop], a[3, start:stop], a[4, start:stop]
-        w5, w6, w7, w8, w9 = a[5, start:stop], a[6, start:stop], a[7, start:stop], a[8, start:stop], a[9, start:stop]
-        for i in range(0, len(chosen), 4):
-            p0, p1 = values[chosen[i], start:stop], values[chosen[i + 1], start:stop]
-            p2, p3 = values[chosen[i + 2], start:stop], values[chosen[i + 3], start:stop]
-            s0, s1, s2, s3 = scale[chosen[i]], scale[chosen[i + 1]], scale[chosen[i + 2]], scale[chosen[i + 3]]
-            a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = _numbers(error[t, i])
-            b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = _numbers(error[t, i + 1])
-            c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _numbers(error[t, i + 2])
-            d0, d1, d2, d3, d4, d5, d6, d7, d8, d9 = _numbers(error[t, i + 3])
-            for u in range(np.uint64(stop - start)):
-                v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 = w0[u], w1[u], w2[u], w3[u], w4[u], w5[u], w6[u], w7[u], w8[u], w9[u]
-                e0 = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7 + a8 * v8 + a9 * v9
-                e1 = b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4 + b5 * v5 + b6 * v6 + b7 * v7 + b8 * v8 + b9 * v9
-                e2 = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3 + c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7 + c8 * v8 + c9 * v9
-                e3 = d0 * v0 + d1 * v1 + d2 * v2 + d3 * v3 + d4 * v4 + d5 * v5 + d6 * v6 + d7 * v7 + d8 * v8 + d9 * v9
-                h0, h1 = np.float32(p0[u]) * s0 + b[u], np.float32(p1[u]) * s1 + b[u]
-                h2, h3 = np.float32(p2[u]) * s2 + b[u], np.float32(p3[u]) * s3 + b[u]
-                e0 = e0 * h0 if h0 > zero else zero
-                e1 = e1 * h1 if h1 > zero else zero
-                e2 = e2 * h2 if h2 > zero else zero
-                e3 = e3 * h3 if h3 > zero else zero
-                d[u] += e0 + e1 + e2 + e3
+            m[0], m[1], m[2], m[3], m[4] = z0, z1, z2, z3, z4
+            m[5], m[6], m[7], m[8], m[9] = z5, z6, z7, z8, z9
 
 
 @_compile
 def _numbers(ten):
     return ten[0], ten[1], ten[2], ten[3], ten[4], ten[5], ten[6], ten[7], ten[8], ten[9]
+
+
+def _backward_towards(gain):
+    @_compile
+    def backward(share, tiles, values, scale, chosen, bias, a, error, out):
+        zero = np.float32(0)
+        for t in share:
+            start, stop = tiles[t, 0], tiles[t, 1]
+            b, d = bias[start:stop], out[start:stop]
+            w0, w1, w2, w3, w4 = a[0, start:stop], a[1, start:stop], a[2, start:stop], a[3, start:stop], a[4, start:stop]
+            w5, w6, w7, w8, w9 = a[5, start:stop], a[6, start:stop], a[7, start:stop], a[8, start:stop], a[9, start:stop]
+            for i in range(0, len(chosen), 4):
+                p0, p1 = values[chosen[i], start:stop], values[chosen[i + 1], start:stop]
+                p2, p3 = values[chosen[i + 2], start:stop], values[chosen[i + 3], start:stop]
+                s0, s1, s2, s3 = scale[chosen[i]], scale[chosen[i + 1]], scale[chosen[i + 2]], scale[chosen[i + 3]]
+                a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = _numbers(error[t, i])
+                b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = _numbers(error[t, i + 1])
+                c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _numbers(error[t, i + 2])
+                d0, d1, d2, d3, d4, d5, d6, d7, d8, d9 = _numbers(error[t, i + 3])
+                for u in range(np.uint64(stop - start)):
+                    v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 = w0[u], w1[u], w2[u], w3[u], w4[u], w5[u], w6[u], w7[u], w8[u], w9[u]
+                    e0 = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7 + a8 * v8 + a9 * v9
+                    e1 = b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4 + b5 * v5 + b6 * v6 + b7 * v7 + b8 * v8 + b9 * v9
+                    e2 = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3 + c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7 + c8 * v8 + c9 * v9
+                    e3 = d0 * v0 + d1 * v1 + d2 * v2 + d3 * v3 + d4 * v4 + d5 * v5 + d6 * v6 + d7 * v7 + d8 * v8 + d9 * v9
+                    h0, h1 = np.float32(p0[u]) * s0 + b[u], np.float32(p1[u]) * s1 + b[u]
+                    h2, h3 = np.float32(p2[u]) * s2 + b[u], np.float32(p3[u]) * s3 + b[u]
+                    if gain:
+                        e0, e1, e2, e3 = e0 * h0, e1 * h1, e2 * h2, e3 * h3
+                    e0, e1 = e0 if h0 > zero else zero, e1 if h1 > zero else zero
+                    e2, e3 = e2 if h2 > zero else zero, e3 if h3 > zero else zero
+                    d[u] += e0 + e1 + e2 + e3
+
+    return backward
+
+
+_backward_bias, _backward_gain = _backward_towards(False), _backward_towards(True)

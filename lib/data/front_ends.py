@@ -113,7 +113,7 @@ def pretrained_front_end(
 def random_front_end(images: Tensor, filters: int, *, side: int = 6, seed: int = 0) -> FrontEnd:
     """A function from images to filters · 16 features: `random_features` with `patch_filters` of these images."""
     kernel = patch_filters(images, filters, side=side, seed=seed)
-    return lambda pictures: random_features(pictures, kernel)
+    return lambda pictures: random_features(pictures, kernel.to(pictures.device))
 
 
 @axes(images="items height width", filters="number 1 side side")

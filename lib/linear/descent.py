@@ -4,6 +4,7 @@ All loops of the book that train with plain gradient descent run through `descen
 given the weights and a function that returns their gradients, and writes down what `observe` sees.
 """
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -93,7 +94,7 @@ def descend(
             return
         values = {name: torch.as_tensor(value).clone() for name, value in observe(weights).items()}
         for name, value in values.items():
-            if value.is_floating_point() and not torch.isfinite(value).all():
+            if value.is_floating_point() and not _finite(value):
                 raise FloatingPointError(f"training diverged: '{name}' is not finite at step {now}; try a smaller step")
         times.append(now)
         seen.append(values)
@@ -119,6 +120,11 @@ def descend(
                 bar.update(now - bar.n)
     names = seen[0] if seen else {}
     return Recording(torch.tensor(times), {name: torch.stack([row[name] for row in seen]) for name in names})
+
+
+def _finite(value: Tensor) -> bool:
+    """Whether all numbers are finite. A finite sum says so at once, and is a third of the work when little is observed."""
+    return math.isfinite(value.sum()) or bool(torch.isfinite(value).all())
 
 
 def _same_structure(what: str, given: Weights, weights: Weights) -> None:

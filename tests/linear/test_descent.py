@@ -89,6 +89,16 @@ def test_each_member_of_an_ensemble_has_its_own_step():
     assert torch.allclose(w, (1 - 2 * steps) ** 5)
 
 
+def test_large_numbers_are_not_divergence():
+    """Two finite numbers whose sum is not; the check looks at the sum first."""
+    large = torch.full((2,), 1.5e308, dtype=torch.float64)
+    run = descend([torch.zeros(1)], lambda w: [torch.ones(1)], step=1.0, steps=1, observe=lambda w: {"size": large})
+    assert torch.equal(run["size"], large.expand(2, 2))
+    with pytest.raises(FloatingPointError, match="'size' is not finite at step 0"):
+        gone = torch.tensor([torch.inf, -torch.inf, 1.0])
+        descend([torch.zeros(1)], lambda w: [torch.ones(1)], step=1.0, steps=1, observe=lambda w: {"size": gone})
+
+
 def test_divergence_stops_with_a_message():
     w = torch.ones(2, dtype=torch.float64)
     with pytest.raises(FloatingPointError, match="'loss' is not finite"):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lib.press.bench import authors, machine, record, running, tables, timing
+from lib.press.bench import authors, figure, machine, record, running, tables, timing
 from lib.press.bench.record import BenchError
 from lib.press.rendering import benches
 from lib.press.workbench import commands
@@ -295,8 +295,20 @@ def test_the_page_shows_the_record(tmp_path):
     parts = [benches.Bench.machine(None, found), benches.Bench.ratios(None, found), benches.Bench.authors(None, found)]
     assert found["date"] in parts[0] and parts[1].count("\n| ") >= len(found["cases"]) and parts[2]
     picture = tmp_path / "figures" / "growth.png"
-    benches.draw(found, picture)
+    figure.draw(found, picture)
     assert picture.read_bytes()[:4] == b"\x89PNG"
     for name, row in found["cases"].items():
-        assert all(benches.kind_of(size)[0] for size in row["growth"]), name
+        assert all(figure.kind_of(size)[0] for size in row["growth"]), name
     assert "python -m lib bench --record" in benches.NO_BENCH and "python -m lib mutate --record" in benches.NO_MUTANTS
+
+
+def test_the_page_shows_the_planted_errors(tmp_path):
+    assert benches.planted(tmp_path) == benches.NO_MUTANTS
+    counts = {"possible": 60, "planted": 50, "caught": 45, "stopped": 0, "equivalent": 3, "survived": 2}
+    survivor = {"module": "linear/theory", "line": 7, "function": "modes", "before": "2", "after": "2.02", "reached": True}
+    found = {"date": "2026-11-17", "modules": {"linear/theory": counts}, "survivors": [survivor]}
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book/mutants.json").write_text(json.dumps(found), "utf-8")
+    text = benches.planted(tmp_path)
+    assert "Of 50 errors planted on 2026-11-17" in text and "catch 45, 95.7 %" in text
+    assert "| `linear/theory` | 50 of 60 |" in text and "`lib/linear/theory.py:7`" in text

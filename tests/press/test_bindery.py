@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -14,10 +15,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from lib.press import files, pages, parameters
-from lib.press.bindery import affected, building, check, new, preview, suite
+from lib.press.bindery import affected, building, check, freshness, new, nursery, preview, suite
 from lib.press.environment import ROOT
-from lib.press.rendering import freshness
-from lib.press.workbench import browser, runs
+from lib.press.workbench import browser, execution, runs
 
 CONTENTS = """format: jb-book
 root: book/intro
@@ -64,6 +64,7 @@ def test_a_new_page_executes_builds_and_passes_its_first_test(bound):
     for name in ("book/sixth/first_figure.html", "book/sixth/index.html"):
         assert (bound.root / "_build/html" / name).exists()
     page = (bound.root / "_build/html/book/sixth/first_figure.html").read_text(encoding="utf-8")
+    page = page[page.index("<article") :]
     assert page.index("fig-first-figure-first") < page.index("What this page checks") < page.index("The idea")  # answer first
     done = bound.run("tests/sixth/test_first_figure.py", "-p", "no:cacheprovider", module="pytest")
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
@@ -216,7 +217,7 @@ def test_a_change_touches_the_tests_and_pages_that_use_it():
     assert "deep_linear/modes" in theory.pages and theory.tests.get("tests/press/test_signals.py", affected.FAR) >= 3
     recurrent = affected.touched(["lib/biases/recurrent.py"])
     assert recurrent.tests["tests/biases/test_recurrent.py"] == 0 and "tests/linear/test_theory.py" not in recurrent.tests
-    assert set(recurrent.pages) == {"bias_learning/dynamics"}
+    assert "bias_learning/dynamics" in recurrent.pages and "deep_linear/modes" not in recurrent.pages
     page = affected.touched(["book/deep_linear/modes.md"])
     assert page.pages == {"deep_linear/modes": 0} and "tests/press/test_pages.py" in page.tests
     assert affected.touched(["LICENSE"]) == affected.Touched({}, {})
@@ -288,6 +289,49 @@ def test_no_test_begins_after_the_deadline(tmp_path):
     assert "2 passed" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
     env[suite.DEADLINE] = str(time.time())
     assert "2 skipped" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
+
+
+@pytest.fixture(scope="module")
+def warm():
+    with nursery.Nursery(execution.kernel_environment(ROOT)) as one:
+        yield one
+
+
+def test_a_page_in_a_forked_kernel_writes_the_same_notebook(executed, warm):
+    page = pages.find("paper/two", executed.root)
+    before = page.notebook.read_bytes()
+    page.notebook.unlink()
+    with nursery.used():
+        execution.execute(page)
+    assert page.notebook.read_bytes() == before
+    assert "JUPYTER_PATH" not in os.environ
+
+
+def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(warm, tmp_path):
+    import psutil
+    from jupyter_client.manager import start_new_kernel
+
+    with nursery.used():
+        manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        told = []
+        hear = lambda message: told.append(message["content"].get("text", ""))  # noqa: E731
+        code = "import os, sys; print(os.getpid(), 'torch' in sys.modules, 'lib' in sys.modules)"
+        client.execute_interactive(code, output_hook=hear, timeout=60)
+        pid, torch_there, lib_there = "".join(told).split()
+        assert (torch_there, lib_there) == ("True", "False")
+        kernel = psutil.Process(int(pid))
+        asked = client.execute("import time; time.sleep(100)")
+        time.sleep(1)
+        manager.interrupt_kernel()
+        answer = client.get_shell_msg(timeout=30)
+        assert answer["parent_header"]["msg_id"] == asked and answer["content"]["ename"] == "KeyboardInterrupt"
+        os.kill(manager.provisioner.pid, signal.SIGKILL)  # the client's
+        psutil.wait_procs([kernel], timeout=20)
+        assert not kernel.is_running() or kernel.status() == psutil.STATUS_ZOMBIE
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def test_seconds_are_kept_longest_first(tmp_path):

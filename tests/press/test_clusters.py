@@ -377,6 +377,7 @@ def test_two_sweeps_share_their_points(diary):
     os.kill(process, signal.SIGTERM)  # stopped from outside: nobody's fault, begun again by whoever comes first
     told = [sweep.communicate(timeout=100)[0] for sweep in both]
     assert [sweep.returncode for sweep in both] == [0, 0], told
+    assert not any(word in text for text in told for word in ("8787", "Warning"))  # no port is fought over
     assert sorted(width for width, *_ in diary.diary("end")) == ["1", "2", "3", "51"]  # no point was run twice
     assert sorted(width for width, *_ in diary.diary("begin")) == ["1", "2", "3", "51", "51"]
     assert all(row["status"] == "finished" for row in rows(diary)) and len(rows(diary)) == 4

@@ -204,17 +204,6 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(executed):
     assert {path.stem for path in executed.root.glob("_runs/**/*.ipynb")} <= {row["run"] for row in rows(executed)}
 
 
-def test_two_sweeps_at_once_do_not_disturb_each_other(executed):
-    first, second = (start(executed, "--grid", "width=1:6", "--workers", "1") for _ in range(2))
-    for sweep in (first, second):
-        said, _ = sweep.communicate(timeout=200)
-        assert sweep.returncode == 0, said
-        assert "8787" not in said and "Warning" not in said  # no port is fought over
-    kept = rows(executed)
-    assert sorted(row["parameters"]["width"] for row in kept) == [1, 2, 3, 4, 5]
-    assert all(row["status"] == "finished" for row in kept)
-
-
 def test_forty_points_survive_twelve_random_kills(executed):
     """Workers and points are killed at random (seeded) while 40 points run; each ends up finished, once."""
     dice = random.Random(7)

@@ -1,8 +1,8 @@
 """The networks of Make Haste Slowly's Figure 4, at the paper's size: equal to a plain program, and far cheaper.
 
-The authors' own program needs about 110 CPU-seconds for these three networks on the machine where the book was first
-built. Ours are the same networks (same data, widths, step and 8000 epochs), with gradients written by hand, outputs
-rotated into the 24 dimensions that they span, and linear pathways compressed to the units that matter.
+Ours are the same networks as the authors' (same data, widths, step and 8000 epochs), with gradients written by hand, outputs
+rotated into the 24 dimensions that they span, and linear pathways compressed to the units that matter. What the authors'
+own programs cost on the same machine, `python -m lib bench --authors FOLDER` tells.
 """
 
 import time
@@ -16,8 +16,6 @@ from lib.data import tasks
 from lib.gated.architectures import pathways
 from lib.relu import contexts
 
-AUTHORS = 110.0  # CPU-seconds
-CHEAPER = 20
 EPOCHS, STEP, STD = 8000, 0.001, 0.005 / 700
 X, Y = tasks.contexts(("tree", "ring", "cross"), 8)
 BASIS, SHORT = relu.into_column_space(Y)
@@ -84,7 +82,7 @@ def test_the_fast_gated_networks_are_the_plain_ones(name):
     torch.testing.assert_close(fast["loss"], plain, rtol=1e-7, atol=0)
 
 
-def test_figure_4_costs_a_twentieth_of_the_authors_program(capsys):
+def test_figure_4_is_cheaper_than_autograd_and_sgd(capsys):
     """CPU-seconds of the complete training of all three networks, and the ratio; the bound holds on a busy machine.
 
     CPU time does not count waiting, but a busy neighbour slows memory. So the run is cut into eight pieces per network
@@ -117,8 +115,6 @@ def test_figure_4_costs_a_twentieth_of_the_authors_program(capsys):
     with capsys.disabled():
         print(
             f"\nFigure 4 at the paper's size: {total:.1f} CPU-seconds ({undisturbed:.1f} undisturbed), "
-            f"{AUTHORS / undisturbed:.0f}x cheaper than the authors' {AUTHORS:.0f}, "
             f"{min(plain) / undisturbed:.0f}x cheaper than autograd and SGD ({min(plain):.0f})"
         )
-    assert undisturbed < AUTHORS / CHEAPER
     assert min(plain) / undisturbed > 2

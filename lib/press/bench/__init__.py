@@ -2,7 +2,7 @@
 
 `timing` counts processor seconds and slopes, `machine` measures what this one can do at best, `networks` and `functions` hold
 the cases (a fast and a plain program each), `authors` runs a checkout of the papers' own programs. `running` makes a `record`,
-which the book keeps and `tables` shows; `command` is `python -m lib bench`.
+which the book keeps and `tables` and `figure` show; `command` is `python -m lib bench`.
 """
 
 from lib import door

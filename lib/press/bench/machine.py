@@ -1,6 +1,7 @@
 """What this machine can do at best on one core: matrix products in each precision, and bytes to and from memory."""
 
 import math
+import os
 import platform
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def share(pair: Pair, precision: str, seconds: float, best: dict[str, float]) ->
 
 
 def description() -> dict[str, str]:
-    """What was measured on: processor, Python, torch, and the vector instructions that torch uses."""
+    """What was measured on: processor, Python, torch, the vector instructions that torch uses, and how busy it was before."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -53,4 +54,11 @@ def description() -> dict[str, str]:
     except (OSError, StopIteration):
         pass
     capability = torch.backends.cpu.get_cpu_capability()
-    return {"processor": model, "python": platform.python_version(), "torch": torch.__version__, "instructions": capability}
+    about = {"processor": model, "python": platform.python_version(), "torch": torch.__version__, "instructions": capability}
+    return about | {"load": load()}
+
+
+def load() -> str:
+    """How many processes wanted a core in the last minute, and how many cores there are: '0.3 on 2 cores'."""
+    wanted = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return f"{wanted} on {os.cpu_count()} cores"

@@ -22,7 +22,7 @@ BENCH = {  # book/bench.json
     "seconds": Field("a time in seconds"),
     **{name: MAPPING for name in ("machine", "effort", "peaks", "cases", "authors")},
 }
-MACHINE = {name: Field() for name in ("processor", "python", "torch", "instructions")}
+MACHINE = {name: Field() for name in ("processor", "python", "torch", "instructions", "load")}
 PEAKS = {name: NUMBER for name in (*PRECISIONS, "memory")}
 CASE = {
     **{name: Field() for name in ("title", "plain", "unit")},

@@ -39,14 +39,14 @@ def run(
     begin, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        best = machine.peaks(effort)
-        say(tables.peak_sentence(best))
+        about, best = machine.description(), machine.peaks(effort)
+        say(f"{tables.peak_sentence(best)}; load {about['load']}")
         cases = {name: measured(name, case, best, effort, say) for name, case in todo.items()}
         seconds = round(time.process_time() - begin, 1)
         theirs = authors.timed(checkout, python) if checkout is not None else {}
     finally:
         torch.set_num_threads(threads)
-    found = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "seconds": seconds, "machine": machine.description()}
+    found = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "seconds": seconds, "machine": about}
     found |= {"effort": vars(effort), "peaks": best, "cases": cases, "authors": theirs}
     for name, row in theirs.items():
         say(tables.author_sentence(name, row))

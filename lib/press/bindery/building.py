@@ -1,7 +1,7 @@
 """`python -m lib book`: bring the pages up to date, render what has changed, keep the README's score.
 
 Rendering is incremental. Where no file that the book is made from has changed since the last build that succeeded, nothing is
-rendered at all; otherwise Sphinx reads the documents again that show something which has changed (`rendering.freshness`).
+rendered at all; otherwise Sphinx reads the documents again that show something which has changed (`freshness`).
 """
 
 import os

@@ -18,7 +18,7 @@ from lib.press.errors import Problem
 ROOT = environment.ROOT
 SECONDS = 90.0  # for everything
 START = 12.0  # of these, for workers that start and import torch
-SMOKE = "tests/press/test_runs.py::test_every_page_runs_as_smoke"
+SMOKE = f"tests/press/test_runs.py::{suite.SMOKE}"
 USUAL = 2.0  # seconds of a file of tests that was never measured
 PYTHON = ("lib", "tests", "data")
 
@@ -87,7 +87,11 @@ def book(root: Path = ROOT) -> list[str]:
         found += told(lambda paper=paper: claims.load(paper, root / "book"))
     for page in pages.every(root):
         found += told(lambda page=page: [runs.settle(page, {}, size) for size in runs.PRESETS])
-        reasons = told(lambda page=page: None) or pages.stale(page)
+        try:
+            reasons = pages.stale(page)
+        except Problem as problem:  # its claims, which were named above; or its source
+            found += [str(problem)] if str(problem) not in found else []
+            continue
         if reasons:
             stale.append(f"{page.name} ({reasons[0]})")
         else:
@@ -140,7 +144,7 @@ def tests(changes: list[str], budget: float, cores: int) -> tuple[int, str]:
     about = sum(unit.seconds for unit in chosen) / cores + START / 2
     files_of = len({unit.name.split("::")[0] for unit in chosen})
     print(f"tests from {terminal.count(files_of, 'file')}, about {about:.0f} s", flush=True)
-    code, count = suite.run(arguments(chosen, left, known), cores if len(chosen) > 1 else None)
+    code, count = suite.run(arguments(chosen, left, known), cores if len(chosen) > 1 else 1)
     rest = f"; left to `python -m lib test`: {terminal.count(len(left), 'longer one')}, such as {left[0].name}" if left else ""
     late = f", {count.late} not begun for lack of time" if count.late else ""
     return int(code not in (0, 5)), f"{count.passed} passed, {count.failed} failed{late}{rest}"

@@ -1,11 +1,12 @@
 """Kernels for the suite that start at once: forks of one interpreter which has torch and the plotting libraries in memory.
 
 Those imports take four seconds of a core, and the suite starts more than forty kernels. `Nursery` starts this file as the
-interpreter that forks, and names a kernel specification `python3` whose command is this file again, as the client that asks for
-a fork and stands in for it: signals are handed on, and when one of the two ends, so does the other. The file runs without `lib`;
-what a kernel imports of it is its own.
+interpreter that forks, and writes a kernel specification `python3` whose command is this file again, as the client that asks for
+a fork and stands in for it: signals are handed on, and when one of the two ends, so does the other. Kernels are forks where
+`used` says so, ordinary ones everywhere else. The file runs without `lib`; what a kernel imports of it is its own.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -23,13 +24,12 @@ BACKEND = "module://matplotlib_inline.backend_inline"  # what a kernel would ask
 
 
 class Nursery:
-    """While this lasts, kernels of this process and of those that it starts are forks."""
+    """While this lasts, this process and those that it starts may have forks as kernels; see `used`."""
 
     def __init__(self, environment: dict[str, str]):
         self.folder = tempfile.TemporaryDirectory(prefix="racing-nursery-")
         self.address = str(Path(self.folder.name, "socket"))
         self.environment = environment | {"MPLBACKEND": BACKEND}
-        self.before: dict[str, str | None] = {}
 
     def __enter__(self) -> "Nursery":
         python = [sys.executable, "-P", __file__]
@@ -43,18 +43,27 @@ class Nursery:
         command = [sys.executable, "-I", "-S", __file__, "ask", "-f", "{connection_file}"]
         about = {"argv": command, "display_name": "Python 3", "language": "python", "metadata": {"debugger": False}}
         (spec / "kernel.json").write_text(json.dumps(about), encoding="utf-8")
-        path = os.pathsep.join(filter(None, [self.folder.name, os.environ.get("JUPYTER_PATH")]))
-        for name, value in {ADDRESS: self.address, "JUPYTER_PATH": path}.items():
-            self.before[name] = os.environ.get(name)
-            os.environ[name] = value
+        os.environ[ADDRESS] = self.address
         return self
 
     def __exit__(self, *_) -> None:
-        for name, value in self.before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        os.environ.pop(ADDRESS, None)
         self.process.stdin.close()  # which ends it, as would the end of this process
         self.process.wait()
         self.folder.cleanup()
+
+
+@contextlib.contextmanager
+def used(here: bool = True):
+    """Inside of this block kernels that start are forks, if there is a nursery, and `here` is true."""
+    before = os.environ.get("JUPYTER_PATH")
+    if here and ADDRESS in os.environ:
+        os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, [str(Path(os.environ[ADDRESS]).parent), before]))
+    try:
+        yield
+    finally:
+        os.environ.pop("JUPYTER_PATH", None)
+        os.environ.update({"JUPYTER_PATH": before} if before is not None else {})
 
 
 # --- the interpreter that forks -----------------------------------------------------------------------------------------
@@ -107,7 +116,7 @@ def be_a_kernel(asked: socket.socket) -> None:
     threading.Thread(target=end_with_client, daemon=True).start()
     from ipykernel import kernelapp
 
-    sys.argv = ["ipykernel_launcher", *request["arguments"]]
+    sys.argv = ["ipykernel_launcher", *request["arguments"], f"--IPKernelApp.parent_handle={os.getppid()}"]
     kernelapp.launch_new_instance()
 
 

@@ -16,12 +16,14 @@ from pathlib import Path
 import pytest
 
 from lib.press import environment, files
+from lib.press.bindery import nursery
 from lib.press.workbench import browser, execution
 
 ROOT = environment.ROOT
 SECONDS = ROOT / "tests" / "seconds.json"
 ONE_BY_ONE = "tests/press/"  # of these, only tests that share a costly fixture stay together
 WORTH = 0.5  # seconds below which a test is not worth a line in that file
+SMOKE = "test_every_page_runs_as_smoke"
 DEADLINE, LATE = "RACING_DEADLINE", "there was no time left"
 EVERYTHING = ("tests", "book", "--nbval-lax", "--nbval-current-env")
 
@@ -47,6 +49,13 @@ def group(item) -> str:
     """What a test is dealt out with: its file, or nothing but itself."""
     marker = item.get_closest_marker("xdist_group")
     return marker.args[0] if marker else item.nodeid
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Pages, and nothing that tests how kernels start and end, run in forks of an interpreter that has torch in memory."""
+    with nursery.used(item.nodeid.startswith("book/") or SMOKE in item.nodeid):
+        return (yield)
 
 
 def pytest_runtest_setup(item) -> None:
@@ -95,7 +104,11 @@ def main(given: list[str]) -> int:
     if browser.ensure() is None:
         print(f"The browser tests cannot run. {browser.NONE_FOUND}", flush=True)
     record = given == ["--record"]
-    code, count = run(list(EVERYTHING)) if record or not given else run(given, 1)
+    if record or not given:
+        with nursery.Nursery(execution.kernel_environment(ROOT)):
+            code, count = run(list(EVERYTHING))
+    else:
+        code, count = run(given, 1)
     if record:
         keep(count.seconds)
     skipped = f", {count.skipped} skipped" if count.skipped else ""

@@ -93,8 +93,11 @@ def saved(page: Page, notebook: dict, agreed: str | None) -> str:
     named = {key: value for key, value in kept.items() if key in ("jupytext", "racing")}
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     made["metadata"] = named | kernel | {"language_info": {"name": "python"}}
+    ran = {pages.text(cell): cell["outputs"] for cell in (stored or {"cells": []})["cells"] if cell["cell_type"] == "code"}
     for cell in made["cells"]:
         cell["metadata"] = {key: value for key, value in cell["metadata"].items() if key != "trusted"}
+        if cell["cell_type"] == "code" and cell["outputs"] == ran.get(pages.text(cell)):
+            cell["outputs"] = ran[pages.text(cell)]  # equal numbers, but browsers write 3.0 as 3
     if after != text:
         files.write_whole(page.markdown, after, PageError)
     agree(page, made)

@@ -237,13 +237,12 @@ class ExecutionStatus(Generated):
             notebook = pages.stored(page)
             if notebook is None:
                 continue
-            self.env.note_dependency(str(page.notebook))  # its size, too
             state = "stale" if pages.stale(page) else "fresh"
-            size = page.notebook.stat().st_size / 1000
+            size = page.notebook.stat().st_size / 1e6
             found = len(claims.records(notebook))
             link = self.words(page.name, page.name)
             lines.append(
-                f"| {link} | {len(pages.code(notebook))} | {found} | {taken.get(page.name, 0):.1f} | {size:.0f} kB | {state} |"
+                f"| {link} | {len(pages.code(notebook))} | {found} | {taken.get(page.name, 0):.1f} | {size:.1f} MB | {state} |"
             )
         return "\n".join(lines)
 

@@ -11,9 +11,10 @@ from docutils import nodes
 from sphinx.util.docutils import ReferenceRole
 
 from lib.press import pages
+from lib.press.bindery import freshness
 from lib.press.notebooks import plain
 from lib.press.plots import pictures
-from lib.press.rendering import downloads, freshness, reference
+from lib.press.rendering import downloads, reference
 from lib.press.rendering.benches import Bench, Mutants
 from lib.press.rendering.boards import Door, Errata, ExecutionStatus, Room, Scoreboard, ScoreLine, Sizes, Totals
 from lib.press.rendering.boxes import Answer, ClaimList, Glance, ParameterTable, Recorded
@@ -116,6 +117,7 @@ def setup(app) -> dict:
     app.connect("build-finished", plain.offer)
     app.connect("html-page-context", downloads.claim_review)
     app.setup_extension("sphinx.ext.viewcode")
+    freshness.watch_modules()
     app.connect("config-inited", configure)
     app.connect("doctree-read", half_size)
     app.connect("builder-inited", freshness.write_stamps)

@@ -9,7 +9,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from lib.press import claims, pages
-from lib.press.rendering import freshness
+from lib.press.bindery import freshness
 from lib.press.verdicts import rows, standing
 
 MARKS = {

@@ -96,12 +96,15 @@ def _index(root: Path, stamp: int) -> dict[str, Public]:
             for entry in public(module, path):
                 index.setdefault(f"{module}.{entry.name}", entry)
                 index.setdefault(f"{module.rpartition('.')[2]}.{entry.name}", entry)
-    for room in ROOMS:  # what stands at the door wins over a module of another room with the same name
+    doors = [path.parent.relative_to(root / "lib").as_posix() for path in sorted((root / "lib").glob("*/*/__init__.py"))]
+    inner = [room for room in doors if not room.startswith("press/")]  # whose doors show no names
+    for room in (*inner, *ROOMS):  # what stands at a door wins over a module of another room with the same name
+        inside = room.replace("/", ".")
         for module, names in door(room, root).items():
             for name in names:
-                full = f"lib.{room}.{module}.{name}"
+                full = f"lib.{inside}.{module}.{name}"
                 if full in index:
-                    index[f"{room}.{name}"] = index[f"lib.{room}.{name}"] = index[full]
+                    index[f"{inside.rpartition('.')[2]}.{name}"] = index[f"lib.{inside}.{name}"] = index[full]
     return index
 
 

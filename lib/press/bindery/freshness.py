@@ -30,14 +30,14 @@ def of_document(root: Path, docname: str) -> Path:
 
 
 def shown(page: pages.Page) -> list:
-    """What others than its own document show of a page: outputs, figures with their captions, its first heading."""
+    """What others than its own document show of a page: outputs, figures with their captions, its first heading, its size."""
     notebook = pages.stored(page)
     if notebook is None:
         return [page.name]
     outputs = (notebook["metadata"].get("racing") or {}).get("outputs") or pages.outputs_digest(notebook)
     figures = [cell["metadata"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
     heading = next((pages.text(cell).lstrip().splitlines()[:1] for cell in notebook["cells"]), [])
-    return [page.name, outputs, figures, heading]
+    return [page.name, outputs, figures, heading, f"{page.notebook.stat().st_size / 1e6:.1f}"]
 
 
 def state(root: Path) -> dict[str, str]:
@@ -80,3 +80,17 @@ def outdated_rooms(app, env, added, changed, removed) -> list[str]:
         now[f"book/library/{room}"] = pages.digest(text)
     env.racing = now
     return [name for name in now if name in env.found_docs and now[name] != before.get(name)]
+
+
+def watch_modules() -> None:
+    """Have Sphinx write the page of a module's source again only when that file has changed.
+
+    It asks where a source comes from, and does not trust the date of one that an extension has found for it.
+    """
+    from sphinx.ext import viewcode
+
+    def file_of(app, module: str) -> str | None:
+        path = Path(app.srcdir, *module.split(".")).with_suffix(".py")
+        return str(path) if path.exists() else None
+
+    viewcode.get_module_filename = file_of
