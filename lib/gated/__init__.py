@@ -3,7 +3,7 @@
 `network` and `engine`: the graph, its paths, effective datasets and gradients; `dynamics`: gradient flow, training with
 finite steps, what is conserved; `modules`: a gated network as a `torch.nn.Module` and back. `race`: one number per edge and
 mode instead of all weights. `pictures` draws, `random_graphs` invents networks. A room of its own, `architectures`, holds
-the papers' special cases as batched tensor programs: `routing`, its `classifiers` of real images, `pathways`, `closed_forms`.
+the papers' special cases as batched tensor programs: `routing`, its `rivals` and `classifiers`, `pathways`, `closed_forms`.
 
 Items are columns, weights a dict from an edge's name to (..., rows, columns), losses means over items, gradients +dL/dW.
 

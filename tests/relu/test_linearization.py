@@ -265,5 +265,6 @@ def test_kinks_move_as_eq_12_says():
     weights = start(x, y, 16, 0.1, seeds=3)
     velocity = -relu.gradient(weights, x, y, reduction="sum")[0]
     tiny = 1e-6
-    quotient = (linearization.kinks(weights[0] + tiny * velocity) - linearization.kinks(weights[0] - tiny * velocity)) / (2 * tiny)
+    after, before = (linearization.kinks(weights[0] + sign * tiny * velocity) for sign in (1, -1))
+    quotient = (after - before) / (2 * tiny)
     assert torch.allclose(linearization.kink_velocity(weights[0], velocity), quotient, rtol=1e-6, atol=1e-8)
