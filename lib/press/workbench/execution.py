@@ -19,7 +19,6 @@ from lib.press import files, pages
 from lib.press.errors import PageError
 from lib.press.notebooks import pairing
 from lib.press.pages import ROOT, Page
-from lib.press.plots import pictures
 
 TIMEOUT = 1800  # seconds that one cell may take
 SENTENCES = ("ClaimError", "VerdictChanged", "ParameterError", "DamagedFile", "MissingFile")  # their words need no traceback
@@ -92,7 +91,7 @@ def trace(report: str) -> None:
         watchers = set() if "lib.press.workbench.runs" in sys.modules else {f"lib/press/{name}" for name in watching}
         used = sorted(name for name in inside if not skip.match(name) and name not in watchers)
         data = getattr(sys.modules.get("lib.data.datasets"), "LOADED", {})
-        Path(report).write_text(json.dumps({"files": used, "data": data}))
+        Path(report).write_text(json.dumps({"files": used, "data": data, "seconds": time.process_time()}))
 
     atexit.register(finish)
 
@@ -107,7 +106,10 @@ def traced(report: Path) -> list[str]:
 
 
 def execute(page: Page, progress=lambda done, total: None) -> float:
-    """Run the page in a fresh kernel and write its notebook; returns the seconds. Nothing is written when it fails."""
+    """Run the page in a fresh kernel and write its notebook. Nothing is written when it fails.
+
+    Returns the processor's seconds, which are those of a quiet machine on a busy one too.
+    """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -123,7 +125,6 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
             extra_arguments=traced(report),
             on_cell_executed=lambda cell, cell_index, execute_reply: progress(cell_index + 1, total),
         )
-        start = time.perf_counter()
         try:
             client.execute(env=kernel_environment(page.root))
         except CellExecutionError as error:
@@ -135,17 +136,16 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
             raise PageError(f"{page.name} failed: its kernel died (was it killed, or out of memory?)") from None
         except (RuntimeError, OSError) as error:  # no kernel, no loopback
             raise PageError(f"{page.name} failed: its kernel does not answer ({' '.join(str(error).split())[:200]})") from None
-        seconds = time.perf_counter() - start
-        used = json.loads(report.read_text())["files"] if report.exists() else None
-    if used is None:
+        said = json.loads(report.read_text()) if report.exists() else None
+    if said is None:
         raise PageError(f"{page.name}: the kernel ended without reporting what it used")
     noise = noisy(notebook)
     if noise:
         raise PageError(f"{page.name}: {noise}")
     if before is not None and page.notebook.exists() and page.notebook.read_bytes() != before:  # somebody saved it meanwhile
         raise PageError(f"{page.name}: {page.notebook.name} was edited while the page ran, and stays as it is; try again")
-    write(page, notebook, pages.fingerprint(page, used))
-    return seconds
+    write(page, notebook, pages.fingerprint(page, said["files"]))
+    return said["seconds"]
 
 
 def kernel_environment(root: Path, offline: bool = True) -> dict:
@@ -178,6 +178,8 @@ def write(page: Page, notebook: dict, mark: dict) -> None:
     notebook = copy.deepcopy(dict(notebook))
     for cell in notebook["cells"]:
         cell["metadata"].pop("execution", None)
+    from lib.press.plots import pictures  # imported late: kernels that only trace themselves need no pictures
+
     pictures.shrink(notebook)
     meta = notebook["metadata"]
     notebook["metadata"] = {

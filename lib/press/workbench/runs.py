@@ -108,14 +108,15 @@ def settle(page: pages.Page, overrides: dict, preset_name: str = "laptop", devic
 def code_fingerprint(page: pages.Page) -> str:
     """One hash of what decides what a run measures: the page's code, the modules and data it is known to use, the pins.
 
-    The committed notebook knows which files the page used; without one, every module of `lib` counts. Claims do not: what
-    they expect is compared with the measured value, and can be again.
+    The committed notebook knows which files the page used; without one, every module of `lib` counts. The press does not, as
+    it prints what others measure; nor do claims: what they expect is compared with the measured value, and can be again.
     """
     before = (pages.stored(page) or {"metadata": {}})["metadata"].get("racing", {}).get("fingerprint", {})
     used = list(before.get("files", ())) or [
         path.relative_to(page.root).as_posix() for path in (page.root / "lib").glob("**/*.py")
     ]
-    deciding = pages.fingerprint(page, [name for name in used if not name.startswith("book/")])
+    science = [name for name in used if not name.startswith(("book/", "lib/press/"))]
+    deciding = pages.fingerprint(page, science)
     del deciding["claims"]
     return pages.digest(json.dumps(deciding, sort_keys=True))
 
