@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.press import claims, pages
-from lib.press.rendering import boxes
 from lib.press.claims import Claim, ClaimError, arithmetic, judge, relation
+from lib.press.rendering import boxes
 from lib.press.verdicts import rows
 
 PAPERS = claims.papers()

@@ -25,20 +25,15 @@ def test_everything_that_is_installed_by_the_pins_is_pinned():
     """No package comes in through a dependency without a version of its own."""
     from importlib.metadata import distribution
 
-    pinned = {name.lower().replace("_", "-").replace(".", "-") for name in environment.pins()}
-    missing = set()
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    pinned, missing = {canonicalize_name(name) for name in environment.pins()}, set()
     for name in environment.pins():
-        for need in distribution(name).requires or []:
-            if "extra ==" in need or 'sys_platform == "win32"' in need:
-                continue
-            wanted = re.match(r"[A-Za-z0-9._-]+", need)[0].lower().replace("_", "-").replace(".", "-")
-            if wanted in pinned:
-                continue
-            try:
-                distribution(wanted)
-                missing.add(wanted)
-            except Exception:  # not installed: a marker excludes it here
-                continue
+        for need in map(Requirement, distribution(name).requires or []):
+            wanted = need.marker is None or need.marker.evaluate({"extra": ""})
+            if wanted and canonicalize_name(need.name) not in pinned:
+                missing.add(need.name)
     assert missing <= {"pip"}
 
 
