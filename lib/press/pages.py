@@ -19,6 +19,8 @@ from lib.press.errors import PageError
 
 ROOT = environment.ROOT
 VIEW = {"collapsed", "editable", "execution", "jupyter", "papermill", "scrolled", "slideshow", "trusted", "vscode"}  # of cells
+# What of a claim decides how its row is judged and shown; its note, its figure or its card may change without a rerun.
+DECIDING = ("claim", "paper", "expect", "tolerance", "reason", "verdict", "author", "rank", "erratum", "format", "finding")
 SECONDS = "seconds.json"  # book/seconds.json: measured seconds, kept out of the notebooks
 
 
@@ -155,7 +157,8 @@ def claims_digest(page: Page) -> str:
     rows = []
     if any(claim.verdict == "recorded" for claim in entries.values()):  # then the page shows what these runs found
         rows = [file_digest(path) for path in sorted((page.markdown.parent / "recorded").glob(f"{page.markdown.stem}-*.json"))]
-    return digest(repr(sorted(entries.items())) + "".join(rows))
+    shown = [[name, *(getattr(claim, field) for field in DECIDING)] for name, claim in sorted(entries.items())]
+    return digest(repr(shown) + "".join(rows))
 
 
 def fingerprint(page: Page, files: list[str]) -> dict:

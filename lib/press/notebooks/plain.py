@@ -232,6 +232,7 @@ def undressed_body(text: str, context: Context) -> str:
 
 
 def quoted(text: str) -> str:
+    """A text as a quotation, line by line."""
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 

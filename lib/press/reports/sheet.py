@@ -170,6 +170,7 @@ def output_html(output: dict, about: dict, context: plain.Context) -> str:
 
 
 def joined(text: str | list[str], between: str = "") -> str:
+    """A notebook's text, which may be kept in lines, in one piece."""
     return text if isinstance(text, str) else between.join(text)
 
 

@@ -84,7 +84,8 @@ def trace(report: str) -> None:
         used = {Path(name).resolve() for name in opened | modules if name}
         inside = {path.relative_to(ROOT).as_posix() for path in used if path.is_relative_to(ROOT) and path.is_file()}
         of_the_book = r"book/.*\.(md|ipynb)$|book/.*claims\.yml$|book/.*/recorded/"
-        skip = re.compile(rf"^(\.|_|.*__pycache__|{of_the_book}|.*\.pyc$|requirements\.txt$)")
+        doors = r"lib/press/(\w+/)?__init__\.py$"  # the press's doors only say where things are
+        skip = re.compile(rf"^(\.|_|.*__pycache__|{of_the_book}|{doors}|.*\.pyc$|requirements\.txt$)")
         # These watch the page and do not take part in it, unless the page imported them for itself.
         watching = ("pages.py", "environment.py", "workbench/__init__.py", "workbench/execution.py")
         watching += ("notebooks/__init__.py", "notebooks/pairing.py")
