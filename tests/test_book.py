@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from lib.press import claims, pages
+from lib.press.bindery import building
 from lib.press.environment import ROOT
 from lib.press.rendering import extension
 from lib.press.verdicts import rows, standing
 from lib.press.workbench import browser as installed
-from lib.press.workbench import commands
 
 BROWSER = installed.find()
 if BROWSER is None and os.environ.get("CI") != "true":
@@ -30,7 +30,7 @@ HTML = ROOT / "_build" / "html"
 def book():
     """The book, rendered with warnings as errors."""
     assert BROWSER is not None, installed.NONE_FOUND
-    assert commands.render() == 0
+    assert building.render() == 0
     return HTML
 
 
@@ -271,5 +271,5 @@ def test_a_warning_fails_the_build(tmp_path):
     (tmp_path / "index.md").write_text("# A\n\n{doc}`nowhere`\n")
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: index\n")
     (tmp_path / "_config.yml").write_text("title: A\nexecute: {execute_notebooks: 'off'}\n")
-    command = [os.path.join(os.path.dirname(sys.executable), "jupyter-book"), "build", str(tmp_path), *commands.STRICT]
+    command = [os.path.join(os.path.dirname(sys.executable), "jupyter-book"), "build", str(tmp_path), *building.STRICT]
     assert subprocess.run(command, capture_output=True, timeout=120).returncode != 0

@@ -90,10 +90,11 @@ def test_nothing_is_stale_after_execution(executed):
         ("book/paper/one.md", "Some prose.", "Other prose.", []),
         (
             "book/paper/claims.yml",
-            "id: one-width\n  page: one\n  author: paper\n  where: Eq. 1",
-            "id: one-width\n  page: one\n  author: paper\n  where: Eq. 2",
+            "id: one-width\n  page: one\n  author: paper",
+            "id: one-width\n  page: one\n  author: book",
             ["paper/one"],
         ),
+        ("book/paper/claims.yml", "where: Eq. 1", "where: Eq. 2\n  note: a word", []),  # decides nothing that the page shows
         ("requirements.txt", "tqdm==", "tqdm==0", ["paper/one", "paper/two"]),
     ],
 )

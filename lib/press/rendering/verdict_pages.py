@@ -65,7 +65,8 @@ class Papers(Generated):
             home = self.address(f"{part}/index")
             lines = ""
             for claim, verdict in found:
-                sentence = f'<a href="{self.link(claim)}">{rows.to_html(claim.result)}</a>'
+                ours = "<em>This book:</em> " if claim.author == "book" else ""
+                sentence = f'{ours}<a href="{self.link(claim)}">{rows.to_html(claim.result)}</a>'
                 lines += f"<li>{badge_html(verdict, said(claim, verdict))} {sentence}</li>"
             cards.append(f'<article class="paper-card"><h3><a href="{home}">{title}</a></h3><ul>{lines}</ul></article>')
         return self.html(f'<div class="paper-cards">{"".join(cards)}</div>')
@@ -101,8 +102,8 @@ class FigureIndex(Generated):
             for word, field in SOURCES:
                 for number in numbers(getattr(claim, field)):
                     found.setdefault((word, number), []).append((claim, standing.verdict(claim, record)))
-        lines = []
-        for word, number in sorted(found, key=order):
+        lines: dict[tuple[str, str], str] = {}
+        for word, number in found:
             links = []
             for claim, verdict in found[word, number]:
                 text = html.escape(f"{rows.word(claim, verdict)}: {rows.plain(claim.claim)}")
@@ -111,20 +112,22 @@ class FigureIndex(Generated):
             places = sorted({claim.page for claim, _ in found[word, number]})
             where = ", ".join(f'<a href="{self.address(page)}">{page.split("/")[1].replace("_", " ")}</a>' for page in places)
             anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
-            lines.append(line(f"{word} {html.escape(number)}", where, " ".join(links), anchor))
+            lines[word, number] = line(f"{word} {html.escape(number)}", where, " ".join(links), anchor)
         for entry in claims.index(self.part, self.book):
-            where = f'<a href="{self.figure(entry["at"])}">{html.escape(entry["at"])}</a>' if "at" in entry else "–"
-            lines.append(line(html.escape(entry["what"]), where, rows.to_html(entry["why"])))
+            where = self.figure(entry["at"]) if "at" in entry else "–"
+            word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Figure", re.sub(r"^Eqs?\.?", "Eq.", entry["what"])).partition(" ")
+            place = (word if word in dict(SOURCES) else "Table" if word == "Tables" else "Eq.", number or entry["what"])
+            lines[place] = lines.get(place, "") + line(html.escape(entry["what"]), where, rows.to_html(entry["why"]))
         names = ("in the paper", "remade on", "verdict, or why not")
         head = "".join(f'<th scope="col">{name}</th>' for name in names)
-        table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+        table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines[place] for place in sorted(lines, key=order))}</tbody>"
         return self.html(f'<table class="figure-index">{table}</table>')
 
     def figure(self, name: str) -> str:
-        """The address of a figure of ours: the page of this part that draws it."""
+        """A link to a figure of ours, in the words of the page of this part that draws it."""
         for page in pages.every(self.root):
             if page.name.startswith(f"{self.part}/") and figure_alt(page, name) is not None:
-                return f"{self.address(page.name)}#{name}"
+                return f'<a href="{self.address(page.name)}#{name}">{page.name.split("/")[1].replace("_", " ")}</a>'
         raise self.error(f"no page of {self.part} draws a figure named {name}")
 
 

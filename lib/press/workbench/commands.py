@@ -40,9 +40,17 @@ def perform(arguments: list[str]) -> int:
     return options.action(options)
 
 
+class OneSentence(argparse.ArgumentParser):
+    """A parser whose complaint is one sentence; what may be said instead is in its help."""
+
+    def error(self, message: str) -> None:
+        """End with status 2 and say what is wrong."""
+        self.exit(2, f"{self.prog}: error: {message} (`{self.prog} --help` shows what may be given)\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    parser = argparse.ArgumentParser(prog="python -m lib", description="Racing to Simplicity: build, rerun and test the book.")
+    parser = OneSentence(prog="python -m lib", description="Racing to Simplicity: build, rerun and test the book.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     commands.add_parser("setup", help="set up the environment and stop").set_defaults(action=lambda _: 0)
