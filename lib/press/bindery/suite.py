@@ -11,6 +11,7 @@ import json
 import os
 import re
 import time
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -34,21 +35,33 @@ def seconds() -> dict[str, float]:
 
 
 def pytest_collection_modifyitems(config, items) -> None:
-    """Mark what stays together, and put what takes longest first."""
+    """Put what takes longest first."""
     known = seconds()
-    for item in items:
-        file = item.nodeid.split("::")[0]
-        about = getattr(item, "_fixtureinfo", None)
-        costly = about and any(one.scope in ("class", "module") for made in about.name2fixturedefs.values() for one in made)
-        if costly or not file.startswith(ONE_BY_ONE):
-            item.add_marker(pytest.mark.xdist_group(file))
-    items.sort(key=lambda item: -known.get(group(item), known.get(item.nodeid, WORTH)))
+    items.sort(key=lambda item: -known.get(group(item.nodeid), known.get(item.nodeid, WORTH)))
 
 
-def group(item) -> str:
+def group(name: str) -> str:
     """What a test is dealt out with: its file, or nothing but itself."""
-    marker = item.get_closest_marker("xdist_group")
-    return marker.args[0] if marker else item.nodeid
+    file = name.split("::")[0]
+    return name if file.startswith(ONE_BY_ONE) and not shares(file) else file
+
+
+@lru_cache
+def shares(file: str) -> bool:
+    """Whether tests of a file share a fixture of theirs."""
+    return re.search(r"scope=.(module|class|session).", (ROOT / file).read_text(encoding="utf-8")) is not None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Deal out groups in the order of the collection."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    return Groups(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -73,8 +86,7 @@ class Count:
 
     def pytest_runtest_logreport(self, report) -> None:
         """One phase of one test is over."""
-        together = re.search(r"@((?:tests|book)/.*)$", report.nodeid)
-        name = together[1] if together else report.nodeid
+        name = group(report.nodeid)
         self.seconds[name] = self.seconds.get(name, 0.0) + report.duration
         if report.skipped:
             self.skipped += 1
@@ -94,7 +106,7 @@ def run(given: list[str], cores: int | None = None) -> tuple[int, Count]:
     os.chdir(ROOT)
     os.environ.update(execution.kernel_environment(ROOT))
     count = Count()
-    dealt = ["-p", "lib.press.bindery.suite", "-n", str(cores or os.cpu_count() or 1), "--dist", "loadgroup"]
+    dealt = ["-p", "lib.press.bindery.suite", "-n", str(cores or os.cpu_count() or 1), "--dist", "loadscope"]
     code = pytest.main([*given, *(dealt + ["--no-loadscope-reorder"] if cores != 1 else [])], plugins=[count])
     return int(code), count
 
