@@ -90,10 +90,10 @@
 
   function enlargeFigures() {
     for (const picture of document.querySelectorAll("article .cell_output img, article img.hero, article figure img")) {
-      if (picture.closest("a.reference.external")) continue;
       picture.classList.add("enlarges");
       picture.addEventListener("click", (event) => {
-        if (picture.closest("a")) return; // the hero leads to its figure
+        const link = picture.closest("a");
+        if (link && link.hash) return; // the hero leads to its figure
         event.preventDefault();
         const large = picture.cloneNode();
         large.removeAttribute("style");

@@ -282,6 +282,38 @@ def test_the_longest_tests_come_first_and_costly_fixtures_stay_together(tmp_path
     assert tests and times == sorted(times, reverse=True)
 
 
+def test_what_shares_something_runs_on_one_worker_in_its_order(tmp_path):
+    """A real run with two workers: the tests of a file, like the cells of a page, stay together."""
+    body = "import os\n\ndef note(n):\n    open(os.environ['SEEN'], 'a').write(f'{__name__[-1]} {n} {os.getpid()}\\n')\n"
+    for name in "ab":
+        (tmp_path / f"test_{name}.py").write_text(body + "".join(f"\n\ndef test_{n}():\n    note({n})\n" for n in range(4)))
+    seen = tmp_path / "seen.txt"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "lib.press.bindery.suite",
+        "-n",
+        "2",
+        "--dist",
+        "loadscope",
+        "test_a.py",
+        "test_b.py",
+    ]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "SEEN": str(seen)}
+    assert subprocess.run(command, cwd=tmp_path, env=env, capture_output=True).returncode == 0
+    ran = [line.split() for line in seen.read_text().splitlines()]
+    for name in "ab":
+        mine = [(int(n), pid) for file, n, pid in ran if file == name]
+        assert [n for n, _ in mine] == [0, 1, 2, 3] and len({pid for _, pid in mine}) == 1
+    assert (
+        suite.group("book/a/b.ipynb::Cell 2") == "book/a/b.ipynb" and suite.group("tests/test_x.py::test_y") == "tests/test_x.py"
+    )
+    alone = "tests/press/test_plots.py::test_y"
+    assert suite.group(alone) == alone and suite.group("tests/press/test_bindery.py::test_y") == "tests/press/test_bindery.py"
+
+
 def test_no_test_begins_after_the_deadline(tmp_path):
     (tmp_path / "test_two.py").write_text("import time\n\ndef test_one():\n    time.sleep(2)\n\ndef test_two():\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "lib.press.bindery.suite", "-p", "no:cacheprovider", "test_two.py"]
