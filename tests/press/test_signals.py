@@ -48,8 +48,9 @@ def gone(processes) -> bool:
 
 
 def tree(executed) -> dict[str, bytes]:
-    """All files but the caches of Python itself."""
-    found = (path for path in executed.root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    """All files but the caches of Python itself and the empty files whose bytes sweeps lock, which stay."""
+    there = (path for path in executed.root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    found = (path for path in there if path.name != ".lock" or path.stat().st_size)
     return {path.relative_to(executed.root).as_posix(): path.read_bytes() for path in found}
 
 
