@@ -46,6 +46,29 @@ def test_intervals_cover_as_often_as_they_say():
     assert abs(np.mean(held) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 2000)
 
 
+def test_intervals_end_where_a_number_can_no_longer_be():
+    few = [0.0, 0.0, 0.9]
+    plain, share = intervals.over_seeds(few), intervals.over_seeds(few, "share")
+    assert plain.low < 0 and plain.high > 1 and (share.low, share.high) == (0.0, 1.0)
+    size = intervals.over_seeds(few, "size")
+    assert (size.low, size.high) == (0.0, plain.high) and size.mean == plain.mean
+    inside = intervals.over_seeds([0.4, 0.5, 0.6], "share")
+    assert inside == intervals.over_seeds([0.4, 0.5, 0.6])
+
+
+@pytest.mark.parametrize(("yes", "n"), [(0, 5), (3, 7), (12, 12), (11, 12)])
+def test_a_share_of_yes_and_no_has_wilsons_interval(yes, n):
+    found = intervals.over_seeds([1.0] * yes + [0.0] * (n - yes), "share")
+    expected = stats.binomtest(yes, n).proportion_ci(method="wilson")
+    assert np.allclose([found.low, found.high], expected, atol=1e-12)
+
+
+def test_a_claim_says_what_its_number_can_be(repository, shown):
+    check = checked(repository, a=("verdict: reproduced", "verdict: reproduced\n  nature: size"))
+    check("one-width", 6.0, over=[0.0, 0.0, 6.0])
+    assert shown[0][1]["racing"]["interval"]["low"] == 0.0
+
+
 def checked(repository, **changes):
     for new in changes.values():
         repository.edit("book/paper/claims.yml", *new)
