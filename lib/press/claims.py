@@ -50,6 +50,7 @@ class Claim:
     table: str = ""
     erratum: str = ""
     format: str = ""
+    nature: str = ""  # "share" (between 0 and 1) or "size" (not negative): where intervals end
     finding: str = ""  # what the largest recorded run found
     reply: str = ""  # of the paper's authors
 
@@ -276,7 +277,7 @@ class Check:
             raise ClaimError(f"claim '{name}' belongs to the page {claim.page}, this is {self.page}")
         if claim.verdict == "recorded" and self.strict():  # a run at another size may measure it, and be recorded
             raise ClaimError(f"claim '{name}' needs the paper's size: show it with check.recorded('{name}')")
-        interval = None if over is None else intervals.of_parts(plain(over))
+        interval = None if over is None else intervals.of_parts(plain(over), claim.nature)
         if measured is None and interval is not None:
             measured = {part: one.mean for part, one in interval.items()} if isinstance(interval, dict) else interval.mean
         measured = plain(measured)

@@ -20,7 +20,8 @@ from lib.press.errors import PageError
 ROOT = environment.ROOT
 VIEW = {"collapsed", "editable", "execution", "jupyter", "papermill", "scrolled", "slideshow", "trusted", "vscode"}  # of cells
 # What of a claim decides how its row is judged and shown; its note, its figure or its card may change without a rerun.
-DECIDING = ("claim", "paper", "expect", "tolerance", "reason", "verdict", "author", "rank", "erratum", "format", "finding")
+SAID = ("claim", "paper", "expect", "tolerance", "reason", "verdict", "author")
+DECIDING = (*SAID, "rank", "erratum", "format", "finding", "nature")
 SECONDS = "seconds.json"  # book/seconds.json: measured seconds, kept out of the notebooks
 
 

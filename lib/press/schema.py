@@ -64,6 +64,7 @@ CLAIM = {
     "author": Field(one_of=AUTHORS),
     "rank": Field(required=False, one_of=RANKS),
     "finding": Field(required=False, one_of=VERDICTS[:3]),
+    "nature": Field(required=False, one_of=("share", "size")),
     **{name: MAYBE for name in ("paper", "tolerance", "note", "erratum", "format", "result", "hero")},
     **{name: MAYBE for name in ("figure", "equation", "table", "reply")},
 }

@@ -1,4 +1,4 @@
-"""What a few seeds tell: their mean with an interval by Student's t."""
+"""What a few seeds tell: their mean with an interval by Student's t, or, for a share of yes and no, by Wilson's score."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from lib.press.errors import ClaimError
 
 LEVEL = 0.95
+NATURES = {"": (-math.inf, math.inf), "share": (0.0, 1.0), "size": (0.0, math.inf)}  # what a number can be at all
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,12 @@ class Interval:
         return asdict(self)
 
 
-def over_seeds(values: list[float]) -> Interval:
-    """The interval of the mean of one number per seed, by Student's t, which is honest for few of them."""
+def over_seeds(values: list[float], nature: str = "") -> Interval:
+    """The interval of the mean of one number per seed, by Student's t, which is honest for few of them.
+
+    It ends where a number of this `nature` can no longer be: a "share" lies between 0 and 1, a "size" is not negative. The
+    share of seeds that say yes (each number is 0 or 1) has Wilson's interval, which is right even if all of them do.
+    """
     n = len(values)
     if n < 2:
         raise ClaimError(f"an interval over seeds needs at least two of them, not {n}")
@@ -34,13 +39,27 @@ def over_seeds(values: list[float]) -> Interval:
 
     mean = math.fsum(values) / n
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+    if nature == "share" and all(value in (0, 1) for value in values):
+        return Interval(mean, *wilson(mean, n), spread, n)
     reach = float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * spread / math.sqrt(n)
-    return Interval(mean, mean - reach, mean + reach, spread, n)
+    least, most = NATURES[nature]
+    return Interval(mean, max(least, mean - reach), min(most, mean + reach), spread, n)
 
 
-def of_parts(values) -> Interval | dict[str, Interval]:
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's score interval of a share of `n` that was counted: the shares from which it is not surprising."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + LEVEL / 2)) ** 2 / n
+    reach = math.sqrt(z * share * (1 - share) + z * z / 4)
+    return max(0.0, (share + z / 2 - reach) / (1 + z)), min(1.0, (share + z / 2 + reach) / (1 + z))
+
+
+def of_parts(values, nature: str = "") -> Interval | dict[str, Interval]:
     """The interval of a list of numbers, one per seed, or of each named part."""
-    return {name: over_seeds(part) for name, part in values.items()} if isinstance(values, dict) else over_seeds(values)
+    if isinstance(values, dict):
+        return {name: over_seeds(part, nature) for name, part in values.items()}
+    return over_seeds(values, nature)
 
 
 def plain(interval: Interval | dict[str, Interval]) -> dict:
