@@ -335,7 +335,7 @@ def test_only_pages_with_an_explorer_load_its_library(book):
         assert ("bokeh.min.js" in text) == (document.removeprefix("book/") in shown), document
 
 
-def test_a_route_is_chosen_by_a_click_and_by_keys_and_a_curve_is_drawn(chromium, book):
+def test_a_route_is_chosen_by_a_click_by_touch_and_by_keys_and_a_curve_is_drawn(chromium, book):
     place = "[0].slice(1).map(one => one.getBoundingClientRect()).flatMap(box => [box.x, box.y, box.width, box.height])"
     trained = "() => Explorers.models('routing').cells.data.mark.filter(mark => mark === '').length"
     with visit(chromium, book / "book" / f"{explorer_pages()['routing']}.html") as (tab, problems):
@@ -349,8 +349,17 @@ def test_a_route_is_chosen_by_a_click_and_by_keys_and_a_curve_is_drawn(chromium,
         tab.keyboard.press("Space")
         tab.wait_for_function(f"() => ({trained})() === 18", timeout=10000)
         assert problems == []
-    with visit(chromium, book / "book" / f"{explorer_pages()['kinks']}.html") as (tab, problems):
+    with visit(chromium, book / "book" / f"{explorer_pages()['routing']}.html", has_touch=True) as (tab, problems):
+        tab.set_viewport_size({"width": 420, "height": 850})
         come_near(tab)
+        inside(tab, "[role=img]", "[0][1].scrollIntoView({block: 'center'})")
+        x, y, width, height = inside(tab, "[role=img]", place)
+        tab.touchscreen.tap(x + 0.55 * width, y + 0.12 * height)
+        tab.wait_for_function(f"() => ({trained})() === 19", timeout=10000)
+        assert problems == []
+    with visit(chromium, book / "book" / f"{explorer_pages()['kinks']}.html", reduced_motion="reduce") as (tab, problems):
+        come_near(tab)
+        assert not tab.evaluate("Explorers.running('kinks')"), "nothing moves for readers who do not want it"
         x, y, width, height = inside(tab, "[role=img]", place)
         tab.mouse.move(x + 0.4 * width, y + 0.4 * height)
         tab.mouse.down()
