@@ -11,6 +11,7 @@ import torch
 from playwright.sync_api import sync_playwright
 
 from lib import biases
+from lib.press import pages
 from lib.press.explorers import EXPLORERS, directive, draws, kinks, stage
 from lib.press.plots import COLOURS
 from lib.press.workbench import browser as installed
@@ -154,6 +155,12 @@ def test_colours_keep_their_meaning_in_the_dark():
     assert set(both["light"]) == set(both["dark"])
     for theme in both.values():
         assert len(set(theme.values())) == len(theme)
+
+
+def test_no_page_goes_stale_with_an_explorer():
+    for page in pages.every():
+        used = pages.stored(page)["metadata"]["racing"]["fingerprint"]["files"]
+        assert not [name for name in used if "explorers" in name or name.startswith("book/_static")], page.name
 
 
 @pytest.mark.parametrize("name", EXPLORERS)

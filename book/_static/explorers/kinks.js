@@ -100,6 +100,10 @@
     place.addEventListener("pointerup", end);
     place.addEventListener("pointercancel", end);
     K.update(models);
+    if (!E.still()) return;
+    E.stop("kinks");
+    K.paint(models);
+    E.say("kinks", "A network with frozen random weights, before it learns. Press Learn anew, or draw a curve.");
   };
 
   /* The target follows the pointer: between two of its places a straight line, elsewhere it stays. */
