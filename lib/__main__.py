@@ -25,6 +25,8 @@ def start(arguments):
     from lib.press import environment
 
     environment.ensure(arguments)
+    # JupyterLab brings this grammar of addresses, which takes 1.2 seconds to load wherever notebooks are read; nobody asks it.
+    sys.modules.setdefault("rfc3987_syntax", None)
     from lib.press.workbench import commands
 
     return commands.main(arguments)

@@ -4,8 +4,8 @@
 `offline`, `plots`. What is wrong is a sentence: `errors` are its kinds, `files` and `schema` check what is read and written,
 `terminal` prints it. Rooms of its own: `verdicts` (rows, intervals, what counts, other seeds), `workbench` (runs, sweeps,
 commands), `clusters` (where sweeps run), `notebooks` (pages in Jupyter), `reports` (runs to look at), `bindery`
-(building, preview, checks, new pages), `trials` (planted errors), `bench` (fast beside plain) and
-`rendering` (Sphinx directives, reference).
+(building, preview, checks, new pages), `trials` (planted errors), `bench` (fast beside plain), `explorers` (figures that
+compute in the reader's browser) and `rendering` (Sphinx directives, reference).
 
     from lib.press import claims, pages, parameters
     for page in pages.every()[:3]:
@@ -36,6 +36,7 @@ __getattr__, __dir__, __all__ = door(
         "bindery": (),
         "trials": (),
         "bench": (),
+        "explorers": (),
         "rendering": (),
     },
 )

@@ -1,7 +1,7 @@
 """Networks that nobody trained, and what training makes of them (Neural Redshift).
 
 `random_networks` draws and evaluates ensembles, `infinite_width` predicts them without drawing one. `trained_networks`
-moves them by Adam, `coordinate_networks` let them paint, `transformers` let them write.
+moves them by Adam, `kernel_regression` says where wide ones would go; `coordinate_networks` paint, `transformers` write.
 
 Points and pixels come in thousands and are rows here: x (points, inputs), as `data.tasks.as_rows` supplies them. A network
 is a list of layers, each a dict with "weight" (seeds, out, in) and "bias" (seeds, 1, out). Training is Adam on the plain
@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = door(
         "random_networks": (),
         "infinite_width": (),
         "trained_networks": (),
+        "kernel_regression": (),
         "coordinate_networks": (),
         "transformers": (),
     },

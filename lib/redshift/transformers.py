@@ -165,6 +165,52 @@ def write_grid(
     return written.reshape(seeds, len(scales), sequences, length).transpose(0, 1)
 
 
+def hidden_moments(activation: Activation, shape: Shape, scale: float = 1.0) -> tuple[float, float]:
+    """Mean and standard deviation of a hidden unit of an MLP over random weights.
+
+    A normalised input has squared length `width`, so what enters a unit is exactly Gaussian with standard deviation
+    `scale` * weight_std * sqrt(width), whatever was written before; 0.55 `scale` in GPT-2. A trapezoid sum over ±9 of them.
+    """
+    z = torch.linspace(-9, 9, 7201, dtype=torch.float64)
+    density = torch.exp(-z.square() / 2) / math.sqrt(2 * math.pi)
+    values = phi(activation)(scale * shape.weight_std * math.sqrt(shape.width) * z)
+    mean = torch.trapezoid(density * values, z)
+    return float(mean), float(torch.trapezoid(density * (values - mean).square(), z).sqrt())
+
+
+def mean_share(activation: Activation, shape: Shape, scale: float = 1.0) -> float:
+    """How much of a hidden unit's output is its mean: mean / root mean square, from -1 to 1; 0 for odd activations."""
+    mean, std = hidden_moments(activation, shape, scale)
+    return mean / math.hypot(mean, std)
+
+
+def with_shares(
+    weights: Weights,
+    shape: Shape,
+    prompts: Tensor,
+    activation: Activation,
+    shares: Sequence[float],
+    scale: float = 1.0,
+    *,
+    length: int = 100,
+) -> Tensor:
+    """`write` with a constant added to the activation's output, chosen so that its `mean_share` is each of `shares` in
+    turn (between -1 and 1, exclusive): (shares, seeds, sequences, length).
+
+    The output's standard deviation stays what it was. Share 0 is an activation without a mean.
+    """
+    _check_prompts("with_shares", weights, prompts)
+    if not all(-1 < share < 1 for share in shares):
+        raise ValueError(f"shares lie between -1 and 1, exclusive, not {list(shares)}")
+    seeds, sequences = prompts.shape
+    mean, std = hidden_moments(activation, shape, scale)
+    target = torch.tensor([std * share / math.sqrt(1 - share * share) - mean for share in shares])
+    shift = target.to(weights["tokens"]).repeat_interleave(sequences)[:, None, None]  # (shares * sequences, 1, 1)
+    every = prompts.to(weights["tokens"].device).repeat(1, len(shares))
+    written = write(weights, shape, every, lambda x: phi(activation)(x) + shift, scale, length=length)
+    return written.reshape(seeds, len(shares), sequences, length).transpose(0, 1)
+
+
 def _check_prompts(caller: str, weights: Weights, prompts: Tensor) -> None:
     seeds = len(weights["tokens"])
     if prompts.ndim != 2 or len(prompts) != seeds:

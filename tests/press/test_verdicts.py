@@ -147,6 +147,53 @@ def test_slack_counts_spreads_to_the_nearest_bound():
     assert standing.slack(claim(), 1.0, {"": 0.0}) is None and standing.slack(claim(expect="true"), True, {}) is None
 
 
+def test_the_spread_is_that_of_other_seeds_or_else_the_standard_error():
+    interval = {"mean": 1.0, "low": 0.5, "high": 1.5, "spread": 0.6, "seeds": 9}
+    record = {"measured": 1.0, "interval": interval}
+    assert standing.spread(record, {"spread": {"": 0.1}}) == {"": 0.1}
+    assert standing.spread(record, None) == {"": pytest.approx(0.2)}
+    parts = {"measured": {"a": 1.0, "b": 2.0}, "interval": {"a": interval, "b": interval | {"spread": 0.0}}}
+    assert standing.spread(parts, {}) == {"a": pytest.approx(0.2)}
+    assert standing.spread({"measured": 1.0}, None) == {} == standing.spread(None, None)
+
+
+@pytest.mark.parametrize(
+    ("expect", "tolerance", "measured", "times"),
+    [
+        ("< 2", "", 0.5, 4),
+        ("< 2", "", {"a": 0.5, "b": -1.0}, 2),
+        ("< 2", "", 3.0, None),  # it does not hold
+        ("> 2", "", 300.0, None),  # a strong effect is no fault
+        ("in [1, 3]", "", 2.1, 10),
+        ("= 10", "5 %", 10.1, 5),
+        ("= 10", "5 %", 10.0, float("inf")),
+        ("true", "", True, None),
+    ],
+)
+def test_how_many_times_wider_a_bound_is_than_the_number(expect, tolerance, measured, times):
+    found = standing.times(claim(expect=expect, tolerance=tolerance), measured)
+    assert found == (times if times is None else pytest.approx(times))
+
+
+def test_a_bound_that_feels_nothing_is_listed(executed):
+    book = executed.root / "book"
+    wide = {"seeds": [1], "flips": 0, "spread": {"": 0.01}}
+    executed.write("book/seeds.json", json.dumps({"one-width": wide, "two-width": wide}))
+    assert standing.blunt(book) == []  # 6 ± 0.01, and measured is 6; but an identity, as the reason says
+    text = executed.read("book/paper/claims.yml").replace("tolerance: 0.01", "tolerance: 5").replace("reason: exact", "reason: r")
+    executed.write("book/paper/claims.yml", text)
+    assert [(one.id, away, times) for one, _, away, times in standing.blunt(book)] == [
+        ("one-width", pytest.approx(500), float("inf")),
+        ("two-width", pytest.approx(500), float("inf")),
+    ]
+    done = executed.run("slack")
+    assert done.returncode == 0 and "one-width" in done.stdout and "2 rows with a bound more than 10 spreads" in done.stdout
+    executed.write("book/seeds.json", json.dumps({"one-width": wide | {"spread": {"": 1.0}}}))
+    assert standing.blunt(book) == []  # five spreads away
+    assert "slack 5" in executed.run("slack", "--all").stdout
+    assert "there is no" in executed.run("slack", "nonsense").stderr
+
+
 def test_other_seeds_are_compared_with_the_books_run(executed):
     page = pages.find("paper/one", executed.root)
     width = claims.measured_in("paper/one", executed.root / "book")["one-width"]["measured"]
@@ -170,4 +217,7 @@ def test_the_command_runs_other_seeds_and_says_which_verdicts_flip(executed):
     assert executed.run("execute", "paper/one").returncode == 0
     done = executed.run("seeds", "paper/one", "--count", "2", "--record")
     assert done.returncode == 1 and "FLIPS 1/2" in done.stdout and "1 flip: one-width" in done.stdout
+    assert standing.other_seeds(executed.root / "book")["one-width"]["seeds"] == [1, 2]
+    again = executed.run("seeds", "paper/one", "--count", "3", "--known", "--record")  # the third was never run, nor is it now
+    assert again.returncode == 1 and "FLIPS 1/2" in again.stdout
     assert standing.other_seeds(executed.root / "book")["one-width"]["seeds"] == [1, 2]

@@ -6,9 +6,10 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from lib.linear import Streams, WrongAxes
-from lib.redshift import transformers
+from lib.redshift import random_networks, transformers
 from lib.redshift.transformers import Shape
 
 SMALL = Shape(width=16, heads=2, blocks=3, vocabulary=50, context=20)
@@ -139,3 +140,40 @@ def test_embeddings_are_the_drawn_numbers_times_their_scale():
     for k in range(2):
         normal = Streams(1, 5, first=k).normal(*drawn.shape[1:])[0]
         assert torch.allclose(drawn[k], 0.02 * normal, rtol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "tanh", "gaussian", "sine"])
+def test_moments_of_hidden_units_are_those_of_drawn_units(activation):
+    shape = Shape(width=48, heads=4, blocks=1, vocabulary=10)
+    weights = transformers.draw(shape, 40, seed=3, dtype=torch.float64)
+    x = functional.layer_norm(torch.randn(48, generator=torch.Generator().manual_seed(0), dtype=torch.float64), (48,))
+    units = random_networks.phi(activation)(1.7 * weights["blocks"][0]["expand"] @ x)  # (seeds, 4 width)
+    mean, std = transformers.hidden_moments(activation, shape, 1.7)
+    assert float(units.mean()) == pytest.approx(mean, abs=4 * std / math.sqrt(units.numel()))
+    assert float(units.std()) == pytest.approx(std, rel=0.05)
+
+
+def test_moments_have_closed_forms_for_relu_and_gaussian():
+    shape = Shape(width=768)
+    s = 2 * 0.02 * math.sqrt(768)
+    mean, std = transformers.hidden_moments("relu", shape, 2.0)
+    assert mean == pytest.approx(s / math.sqrt(2 * math.pi), rel=1e-6)
+    assert math.hypot(mean, std) == pytest.approx(s / math.sqrt(2), rel=1e-6)
+    assert transformers.hidden_moments("gaussian", shape, 2.0)[0] == pytest.approx(1 / math.sqrt(1 + s * s), rel=1e-9)
+    assert transformers.mean_share("relu", shape) == pytest.approx(1 / math.sqrt(math.pi), rel=1e-6)
+    assert transformers.mean_share("tanh", shape) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_share_of_the_mean_is_a_constant_added_to_the_activation():
+    shape = Shape(width=16, heads=2, blocks=2, vocabulary=30)
+    weights = transformers.draw(shape, 3, seed=1)
+    prompts = transformers.draw_prompts(shape, 3, 2, seed=1)
+    own = transformers.mean_share("relu", shape, 2.0)
+    written = transformers.with_shares(weights, shape, prompts, "relu", [own, 0.3], 2.0, length=12)
+    assert torch.equal(written[0], transformers.write(weights, shape, prompts, "relu", 2.0, length=12))
+    mean, std = transformers.hidden_moments("relu", shape, 2.0)
+    c = 0.3 * std / math.sqrt(1 - 0.09) - mean
+    assert torch.equal(written[1], transformers.write(weights, shape, prompts, lambda x: torch.relu(x) + c, 2.0, length=12))
+    assert transformers.mean_share(lambda x: torch.relu(x) + c, shape, 2.0) == pytest.approx(0.3, rel=1e-9)
+    with pytest.raises(ValueError, match="between -1 and 1"):
+        transformers.with_shares(weights, shape, prompts, "relu", [1.0])

@@ -17,6 +17,11 @@ from lib.press.workbench import execution
 
 ROOT = environment.ROOT
 STRICT = ("-W", "--keep-going")  # warnings are errors, and all of them are shown
+# `jupyter-book` without a grammar that JupyterLab brings, see lib/__main__.py
+PROGRAM = (
+    "import gc, sys; gc.set_threshold(200_000, 20, 100); sys.modules['rfc3987_syntax'] = None;"  # fewer looks for garbage
+    " from jupyter_book.cli.main import main; main()"
+)
 SCORE = re.compile(r"(<!-- score -->).*?(<!-- /score -->)", re.S)
 APART = ("_build", "_runs", ".git", ".venv", "__pycache__", ".ipynb_checkpoints")  # the book is not made from these
 
@@ -91,7 +96,7 @@ def render(root: Path | None = None) -> int:
     if known.exists():
         shutil.copy2(known, kept)
     done = subprocess.run(
-        [str(Path(sys.executable).parent / "jupyter-book"), "build", str(root), "--path-output", str(root), *STRICT],
+        [sys.executable, "-c", PROGRAM, "build", str(root), "--path-output", str(root), *STRICT],
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(root), "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"},
         text=True,

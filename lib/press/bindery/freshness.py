@@ -15,6 +15,8 @@ from lib.press.rendering import reference
 from lib.press.verdicts import standing
 
 WHOLE = "book"  # the stamp of everything
+COSTS = "costs"  # the stamp of what the book has recorded about its own speed and its own tests
+RECORDS = ("book/bench.json", "book/mutants.json")
 MACHINERY = ("lib/press/rendering/*.py", "lib/press/verdicts/*.py", "lib/press/claims.py", "lib/press/parameters.py", "_toc.yml")
 
 
@@ -41,7 +43,7 @@ def shown(page: pages.Page) -> list:
 
 
 def state(root: Path) -> dict[str, str]:
-    """A digest for each part that has claims, and one for the whole book."""
+    """A digest for each part that has claims, one of the whole book, and one of its recorded costs."""
     book, parts = root / "book", {}
     machinery = [pages.file_digest(path) for pattern in MACHINERY for path in sorted(root.glob(pattern))]
     everything = pages.every(root)
@@ -54,7 +56,11 @@ def state(root: Path) -> dict[str, str]:
             known.append({key: value for key, value in (table or {}).items() if key.startswith(f"{part}/")})
         parts[part] = pages.digest(json.dumps([machinery, [path.name for path in kept], known], sort_keys=True, default=str))
     others = [pages.file_digest(book / name) for name in (pages.SECONDS, standing.SEEDS, "presets.yml")]
-    return parts | {WHOLE: pages.digest(json.dumps([machinery, parts, others], sort_keys=True))}
+    costs = [pages.file_digest(root / name) for name in RECORDS] + [
+        pages.file_digest(path) for path in sorted((root / "lib" / "press" / "bench").glob("*.py"))
+    ]
+    whole = {WHOLE: pages.digest(json.dumps([machinery, parts, others], sort_keys=True))}
+    return parts | whole | {COSTS: pages.digest(json.dumps([machinery, costs]))}
 
 
 def write_stamps(app) -> None:

@@ -7,6 +7,7 @@
 import copy
 import json
 import re
+import shutil
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,7 +22,13 @@ LABEL = re.compile(r"(?<=\$\$) \((?P<label>[\w:-]+)\)$", re.M)
 TARGET = re.compile(r"^\((?P<label>[\w:-]+)\)=$", re.M)
 DRESSED = re.compile(r"(?P<before>[^\n]?)<!-- book: (?P<source>.*?) -->\n.*?<!-- /book -->[ \t]*(?P<after>[^\n]?)", re.S)
 SHOWN = re.compile(r"<!--([\w:-]+) ([^`]*?)-->.*?<!---->", re.S)
-TITLES = {"answer": "The short answer", "prf:theorem": "Theorem", "prf:lemma": "Lemma", "prf:proposition": "Proposition"}
+TITLES = {
+    "answer": "The short answer",
+    "explorer": "An explorer of the rendered book",
+    "prf:theorem": "Theorem",
+    "prf:lemma": "Lemma",
+    "prf:proposition": "Proposition",
+}
 PROSE = ("note", "warning", "tip", "important", "seealso", "admonition", "dropdown", "div", "margin")
 
 
@@ -125,10 +132,24 @@ def offer(app, error) -> None:
     targets += [(path, Path(app.outdir, "_sources", path.relative_to(app.srcdir))) for path in known]
     for source, target in targets:
         if source.resolve() in known and target.exists():
-            made = notebook(known[source.resolve()], files.read_json(source))
-            text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
-            if target.read_text(encoding="utf-8") != text:
-                files.write_whole(target, text)
+            shutil.copyfile(readable(known[source.resolve()]), target)
+
+
+def readable(page: pages.Page) -> Path:
+    """The file of a page's readable notebook under `_build`, made again when anything has changed that it may show."""
+    from lib.press.bindery import freshness  # imported late: it stands above the notebooks
+
+    target, mark = (page.root / "_build" / "readable" / f"{page.name}.{kind}" for kind in ("ipynb", "key"))
+    whole = freshness.stamp(page.root, freshness.WHOLE)
+    parts = [page.notebook.read_bytes(), Path(__file__).read_bytes()]
+    parts += [path.read_bytes() for path in (whole, page.root / "book" / "references.bib") if path.exists()]
+    key = pages.digest(b"\0".join(parts))
+    if not (target.exists() and mark.exists() and mark.read_text(encoding="utf-8") == key):
+        made = notebook(page, files.read_json(page.notebook))
+        mark.unlink(missing_ok=True)
+        files.write_whole(target, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+        files.write_whole(mark, key)
+    return target
 
 
 # --- roles -----------------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from docutils import nodes
 
-from lib.press import files
+from lib.press import files, terminal
 from lib.press.bench import figure, record, tables
+from lib.press.bindery import freshness
 from lib.press.rendering.generated import Generated, scoreboard
 from lib.press.trials import mutants
 
@@ -26,7 +27,7 @@ class Bench(Generated):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(self.root / record.RECORD))  # while it is missing, the page is read again each time
+        self.env.note_dependency(str(freshness.stamp(self.root, freshness.COSTS)))
         found, part = record.read(self.root), self.arguments[0]
         makers = {"machine": self.machine, "ratios": self.ratios, "growth": self.growth, "authors": self.authors}
         if part not in makers:
@@ -48,7 +49,11 @@ class Bench(Generated):
 
     def growth(self, found: dict) -> str:
         """The figure, and the slopes behind it, folded."""
-        figure.draw(found, self.root / FIGURE)
+        picture, mark = self.root / FIGURE, freshness.stamp(self.root, freshness.COSTS).read_text(encoding="utf-8")
+        drawn = picture.with_suffix(".key")  # drawing takes seconds, and the page shows other things that change more often
+        if not (picture.exists() and drawn.exists() and drawn.read_text(encoding="utf-8") == mark):
+            figure.draw(found, picture)
+            files.write_whole(drawn, mark)
         shown = f"```{{figure}} /{FIGURE}\n:name: fig-bench-growth\n:alt: {ALT}\n{CAPTION}\n```"
         folded = scoreboard(tables.growth_table(found).splitlines(), "bench")
         return f"{shown}\n\n``````{{dropdown}} All slopes\n{folded}\n``````"
@@ -63,20 +68,21 @@ class Mutants(Generated):
     """The recorded run of planted errors."""
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(self.root / mutants.RECORD))
+        self.env.note_dependency(str(freshness.stamp(self.root, freshness.COSTS)))
         return self.parse(planted(self.root))
 
 
 def planted(root: Path) -> str:
     """What the recorded run of planted errors found, in Markdown; a sentence where none is recorded."""
-    path = root / mutants.RECORD
-    if not path.exists():
+    found = mutants.read(root)
+    if found is None:
         return NO_MUTANTS
-    found = files.read_json(path, mutants.PlantingError)
-    count = mutants.total(found)
+    count, older = mutants.total(found), mutants.older(found, root)
     share = f"{mutants.share(count):.1%}".replace("%", " %")
     head = (
         f"Of {count['planted']:,} errors planted on {found['date']} in the numeric modules, {count['equivalent']:,} change no "
         f"number; of the others the unit tests catch {count['caught']:,}, {share}."
     )
+    if older:
+        head += f" Since then the code of {terminal.count(len(older), 'module')} has changed."
     return f"{head}\n\n``````{{dropdown}} Module by module, and what survived\n{mutants.table(found)}\n``````"

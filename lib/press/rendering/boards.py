@@ -22,6 +22,7 @@ from lib.press.workbench import runs
 
 RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
 AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}
+MANY = 1000  # spreads; the number says nothing beyond
 SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number", "typo": "a typo"}
 
 
@@ -94,10 +95,11 @@ class Scoreboard(Generated):
         facts = [f"<b>ours</b> {measured}", f"<b>bound</b> {rows.to_html(claim.tolerance_text())}"]
         if claim.paper:
             facts.insert(0, f"<b>paper</b> {rows.to_html(claim.paper)}")
-        if seen and record:
-            away = standing.slack(claim, record["measured"], seen.get("spread", {}))
-            flips = f", {seen['flips']} of {len(seen['seeds'])} other seeds disagree" if seen["flips"] else ""
-            facts.append(f"<b>slack</b> {'–' if away is None else f'{away:.0f} spreads'}{flips}")
+        away = standing.slack(claim, record["measured"], standing.spread(record, seen)) if record else None
+        flips = f"{seen['flips']} of {len(seen['seeds'])} other seeds disagree" if seen and seen["flips"] else ""
+        if away is not None or flips:
+            far = "" if away is None else f"{away:.0f} spreads" if away < MANY else f"over {MANY} spreads"
+            facts.append(f"<b>slack</b> {', '.join(filter(None, [far, flips]))}")
         laptop = standing.on_laptop(claim, record)
         if laptop:
             facts.append(f"decided by the recorded run; on a laptop: {html.escape(rows.word(claim, laptop))}")

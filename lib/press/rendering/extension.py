@@ -12,6 +12,7 @@ from sphinx.util.docutils import ReferenceRole
 
 from lib.press import pages
 from lib.press.bindery import freshness
+from lib.press.explorers import directive as explorers
 from lib.press.notebooks import plain
 from lib.press.plots import pictures
 from lib.press.rendering import downloads, reference
@@ -112,6 +113,7 @@ def setup(app) -> dict:
         "room": Room,
     }.items():
         app.add_directive(name, directive)
+    explorers.setup(app)
     app.add_role("claim", ClaimLink())
     app.connect("build-finished", downloads.write)
     app.connect("build-finished", plain.offer)

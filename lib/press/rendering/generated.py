@@ -22,7 +22,9 @@ MARKS = {
 }
 PLAIN = {"reproduced": "holds", "reproduced in part": "in part", "not reproduced": "does not hold"}  # of a main result
 # Reading order of the book's parts; others follow in alphabetical order.
-PARTS = ("deep_linear", "neural_race", "make_haste_slowly", "early_linearization", "neural_redshift", "bias_learning")
+PARTS = (
+    "deep_linear", "neural_race", "make_haste_slowly", "early_linearization", "neural_redshift", "bias_learning", "synthesis",
+)  # fmt: skip
 
 
 def parts(book: Path) -> list[str]:

@@ -18,8 +18,8 @@ def seedable(page: pages.Page) -> bool:
     return "seed" in parameters.of_page(page.markdown)
 
 
-def rerun(page: pages.Page, seeds: list[int], again: bool = False) -> list[dict]:
-    """The rows of one run per seed, at the book's size; runs that are there already count, unless `again`."""
+def rerun(page: pages.Page, seeds: list[int], again: bool = False, known: bool = False) -> list[dict]:
+    """The rows of one run per seed, at the book's size; runs that are there already count, unless `again`, or only they do."""
     from lib.press.workbench import runs, sweeps
 
     if not seedable(page):
@@ -28,6 +28,10 @@ def rerun(page: pages.Page, seeds: list[int], again: bool = False) -> list[dict]
     for seed in seeds:
         settings = runs.settle(page, {"seed": str(seed)}, "laptop", "cpu")
         name = runs.name_of(page, settings)
+        if known:
+            row = runs.read_row(runs.folder_of(page) / f"{name}.json")
+            rows += [row] if row and row["status"] == "finished" else []
+            continue
         row = sweeps.run_point(str(page.root), page.name, settings, name, None, force=again, progress=False)
         if row["status"] == "failed":
             raise ParameterError(f"{page.name} with seed {seed} failed: {row['error'].strip().splitlines()[-1]}")
@@ -99,15 +103,19 @@ def keep(book: Path, seen: dict[str, dict]) -> Path:
     return path
 
 
-def main(names: list[str], count: int, record: bool, again: bool) -> int:
-    """`python -m lib seeds`: other seeds for the named pages, or for all that have one; status 1 when a verdict flips."""
+def main(names: list[str], count: int, record: bool, again: bool, known: bool = False) -> int:
+    """`python -m lib seeds`: other seeds for the named pages, or for all that have one; status 1 when a verdict flips.
+
+    With `known` nothing is run: what has been run before, with the code as it is, is counted.
+    """
     chosen = [pages.find(name) for name in names] or [page for page in pages.every() if seedable(page)]
     flips, seen = [], {}
     for page in chosen:
         default = parameters.of_page(page.markdown)["seed"].default if seedable(page) else 0
         others = [seed for seed in range(count + 1) if seed != default][:count]
         print(f"{page.name}: seeds {', '.join(map(str, others))}", flush=True)
-        found = compare(page, rerun(page, others, again), others)
+        rows = rerun(page, others, again, known)
+        found = compare(page, rows, [row["parameters"]["seed"] for row in rows])
         print("\n".join(table(page, found)), flush=True)
         seen |= found
         flips += [name for name, one in found.items() if one["flips"]]
@@ -115,3 +123,29 @@ def main(names: list[str], count: int, record: bool, again: bool) -> int:
         print(f"kept in {files.shown(keep(pages.ROOT / 'book', seen))}")
     print(f"{terminal.count(len(seen), 'row')}, " + (f"{len(flips)} flip: {', '.join(flips)}" if flips else "none flips"))
     return 1 if flips else 0
+
+
+def slack(papers: list[str], everything: bool = False) -> int:
+    """`python -m lib slack`: rows whose bound would feel nothing, or all with their slack, the widest first."""
+    book = pages.ROOT / "book"
+    for paper in papers:
+        claims.read(paper, book)  # says so if there is none
+    if everything:
+        known, found = standing.other_seeds(book), []
+        for claim, record in standing.every(book, papers):
+            away = standing.slack(claim, record["measured"], standing.spread(record, known.get(claim.id))) if record else None
+            if away is not None:
+                found.append((claim, record, away, standing.times(claim, record["measured"])))
+        found.sort(key=lambda row: -row[2])
+    else:
+        found = standing.blunt(book, papers)
+    for claim, record, away, wide in found:
+        width = "" if wide is None else f"bound {wide:.0f} times the number"
+        shown = f"{claim.tolerance_text():<14} {claim.show(record['measured'])[:44]:<44}"
+        print(f"  {claim.id:<34} {shown} slack {away:<8.0f} {width}")
+    if everything:
+        print(f"{terminal.count(len(found), 'row')} with a spread")
+    else:
+        feel = f"more than {standing.WIDE} spreads away and more than {standing.WIDE} times wider than the number"
+        print(f"{terminal.count(len(found), 'row')} with a bound {feel} (identities aside)")
+    return 0

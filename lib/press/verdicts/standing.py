@@ -1,6 +1,7 @@
 """Where a statement stands: the verdict that counts, totals by author, and how far a measurement is from its bound."""
 
 import math
+import re
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
@@ -101,3 +102,54 @@ def slack(claim: claims.Claim, measured, spread: dict[str, float]) -> float | No
         away = min(abs(value - edge) for edge in (low, high) if math.isfinite(edge))
         distances.append(away / spread[name])
     return min(distances) if distances else None
+
+
+def spread(record: dict | None, seen: dict | None) -> dict[str, float]:
+    """How much each part of a measurement moves from one run to another: between other seeds, where they were tried.
+
+    Elsewhere it is the standard error of a mean over the page's own seeds; what has neither has no spread.
+    """
+    if seen and seen.get("spread"):
+        return seen["spread"]
+    interval, measured = (record or {}).get("interval") or {}, (record or {}).get("measured")
+    by_part = interval if isinstance(measured, dict) and not isinstance(interval.get("seeds"), int) else {"": interval}
+    return {name: one["spread"] / math.sqrt(one["seeds"]) for name, one in by_part.items() if one and one.get("spread")}
+
+
+def times(claim: claims.Claim, measured) -> float | None:
+    """How many times wider a bound is than what it holds: the least part's; None where a part is outside, or there is no width.
+
+    For `< x` that is x over the value, for `= x` and ranges half the width over the distance from the middle. A bound `> x`
+    has no width: what lies above it may be as large as it likes.
+    """
+    kind, low, high = claims.relation(claim)
+    if kind in ("true", ">"):
+        return None
+    parts = list(measured.values()) if isinstance(measured, dict) else measured if isinstance(measured, list) else [measured]
+    if not all(isinstance(value, int | float) and claim.holds(value) for value in parts):
+        return None
+    middle, width = (0.0, high) if kind == "<" else ((low + high) / 2, (high - low) / 2)
+    away = max((abs(value - middle) for value in parts), default=0.0)
+    return (width / away if away else math.inf) if width > 0 else None
+
+
+def exact(claim: claims.Claim) -> bool:
+    """Whether a row is an identity, which holds to the last digits whatever its bound: its reason says so."""
+    return re.search(r"\b(exact|algebra|identity|rounding|round-off|by construction)", claim.reason, re.I) is not None
+
+
+def blunt(book: Path, papers: list[str] | None = None) -> list[tuple[claims.Claim, dict, float, float]]:
+    """Rows whose bound would not feel much: more than `WIDE` spreads away and more than `WIDE` times wider than the number.
+
+    (claim, record, slack, times) each, the widest first; identities are left out. Either alone is no fault: an effect may be
+    strong beside its scatter, and a bound taken from the paper's words generous.
+    """
+    known, found = other_seeds(book), []
+    for claim, record in every(book, papers):
+        if record is None or exact(claim) or claim.rank == "check":
+            continue
+        away = slack(claim, record["measured"], spread(record, known.get(claim.id)))
+        wide = times(claim, record["measured"])
+        if away is not None and wide is not None and min(away, wide) > WIDE:
+            found.append((claim, record, away, wide))
+    return sorted(found, key=lambda row: -row[3])

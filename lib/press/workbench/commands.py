@@ -105,7 +105,13 @@ def parser() -> argparse.ArgumentParser:
     seeds.add_argument("--count", type=positive, default=5, help="how many other seeds (default: 5)")
     seeds.add_argument("--record", action="store_true", help="keep the result with the book")
     seeds.add_argument("--force", action="store_true", help="run finished seeds again")
+    seeds.add_argument("--known", action="store_true", help="run nothing: only count seeds that have been run with this code")
     seeds.set_defaults(action=try_seeds)
+
+    slack = commands.add_parser("slack", help="how far rows are from their bounds; whose bound would feel nothing?")
+    slack.add_argument("paper", nargs="*", help="folders of the book (default: all)")
+    slack.add_argument("--all", action="store_true", help="every row that has a slack, not only those with a blunt bound")
+    slack.set_defaults(action=show_slack)
 
     bench.add(commands)
 
@@ -216,7 +222,14 @@ def try_seeds(options) -> int:
     """`python -m lib seeds`: does a verdict flip when the dice fall otherwise?"""
     from lib.press.verdicts import seeds
 
-    return seeds.main(options.page, options.count, options.record, options.force)
+    return seeds.main(options.page, options.count, options.record, options.force, options.known)
+
+
+def show_slack(options) -> int:
+    """`python -m lib slack`: how far rows are from their bounds, and whose bound would feel nothing."""
+    from lib.press.verdicts import seeds
+
+    return seeds.slack(options.paper, options.all)
 
 
 def list_pages(options) -> int:

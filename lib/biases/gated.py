@@ -1,0 +1,113 @@
+"""Learned biases as a gated linear network: with its gates held fixed, learning is linear in the biases, and solved.
+
+A unit with bias b answers g(x) (w·x + b), with the gate g(x) = 1[w·x + b > 0]. `gates` reads the gates off a network; `Gated`
+keeps them whatever the biases do. Half the squared error is then a quadratic form in the biases, and gradient flow has a
+closed form (`Gated.bias_at`). Its twin is `descend`, plain full-batch gradient descent of the network itself, whose gates move.
+
+Bias learning, Section 3, in the manner of the Neural Race Reduction's gated deep linear networks. Images are rows, x (items,
+pixels), targets y (items, classes); everything here is float64, because exponentials of small eigenvalues want it.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lib.biases.networks import Frozen, rows, targets
+from lib.linear import Recording
+from lib.linear.descent import descend as descend_on
+
+
+def _inputs(network: Frozen, x: Tensor) -> Tensor:
+    """What the frozen weights hand to each unit, without its bias: (seeds, items, units)."""
+    x = rows("gated", network, x).double()
+    return (x @ network.w.double().T).view(len(x), network.seeds, -1).transpose(0, 1).contiguous()
+
+
+def _readout(network: Frozen) -> Tensor:
+    """The output weights, (seeds, classes, units)."""
+    return network.a.double().view(network.classes, network.seeds, -1).transpose(0, 1).contiguous()
+
+
+def gates(network: Frozen, bias: Tensor, x: Tensor) -> Tensor:
+    """Which images switch which units on, (seeds, items, units), boolean; bias (seeds, units)."""
+    return _inputs(network, x) + bias.double()[:, None] > 0
+
+
+def descend(network: Frozen, x: Tensor, y: Tensor, *, step: float | Tensor, steps: int, every: int = 1) -> Recording:
+    """Learn the biases, from zero, by full-batch gradient descent on half the squared error, a mean over items.
+
+    Records "loss" (times, seeds) and "bias" (times, seeds, units); time is steps times step. `step` is one number, or one for
+    each network, (seeds, 1). The same loss as `train_biases` with loss="squared", without Adam and without batches.
+    """
+    z, a, y = _inputs(network, x), _readout(network), targets("descend", network, y, "squared", x).double()
+
+    def slope(weights: list[Tensor]) -> list[Tensor]:
+        h = z + weights[0][:, None]
+        error = h.relu() @ a.mT - y
+        return [((error @ a) * (h > 0)).mean(1)]
+
+    def observe(weights: list[Tensor]) -> dict[str, Tensor]:
+        return {"loss": _loss((z + weights[0][:, None]).relu() @ a.mT, y), "bias": weights[0]}
+
+    return descend_on([z.new_zeros(network.seeds, network.units)], slope, step=step, steps=steps, every=every, observe=observe)
+
+
+@dataclass(frozen=True)
+class Gated:
+    """The network with its gates held fixed on x: answers A (G · (W x + b)), linear in b.
+
+    `rates` (seeds, units) are the eigenvalues of the loss's second derivative (Gᵀ G / items) · (Aᵀ A), entry by entry: the
+    speeds at which its eigenvectors `axes` (seeds, units, units) are learned.
+    """
+
+    network: Frozen
+    gates: Tensor
+    z: Tensor
+    y: Tensor
+    curvature: Tensor
+    pull: Tensor  # minus the gradient at b = 0, (seeds, units)
+    rates: Tensor
+    axes: Tensor
+
+    def bias_at(self, t: Tensor | float, start: Tensor | None = None) -> Tensor:
+        """The biases (times, seeds, units) after gradient flow for the times t (times,), from `start` (seeds, units) or zero.
+
+        b(t) = b₀ + (1 - exp(-H t)) H⁻¹ (r - H b₀), with the limit t (r - H b₀) where an eigenvalue of H vanishes.
+        """
+        t = torch.as_tensor(t, dtype=torch.float64).reshape(-1, 1, 1)
+        start = torch.zeros_like(self.pull) if start is None else start.double()
+        force = self.pull - (self.curvature @ start[..., None])[..., 0]
+        along = (self.axes.mT @ force[..., None])[..., 0]  # (seeds, units)
+        tiny = self.rates.amax(-1, keepdim=True) * 1e-13
+        gone = torch.where(self.rates > tiny, -torch.expm1(-self.rates * t) / self.rates.clamp(min=1e-300), t)
+        return start + torch.einsum("sui,tsi->tsu", self.axes, gone * along)
+
+    def loss(self, bias: Tensor) -> Tensor:
+        """Half the squared error, mean over items, of biases (..., seeds, units): (..., seeds).
+
+        Expanded around b = 0, so that the images are not needed again: L(b) = L(0) - r·b + b·H b/2.
+        """
+        quadratic = ((bias[..., None, :] @ self.curvature)[..., 0, :] * bias).sum(-1) / 2
+        return _loss((self.gates * self.z) @ _readout(self.network).mT, self.y) - (bias * self.pull).sum(-1) + quadratic
+
+
+def gated_answers(network: Frozen, bias: Tensor, x: Tensor, on: Tensor) -> Tensor:
+    """A (G · (W x + b)), (seeds, items, classes), for gates `on` (seeds, items, units) that need not be the network's own."""
+    return ((_inputs(network, x) + bias.double()[:, None]) * on) @ _readout(network).mT
+
+
+def hold(network: Frozen, x: Tensor, y: Tensor, on: Tensor) -> Gated:
+    """The network with the gates `on` (seeds, items, units) held fixed on the images x, ready to learn y (items, classes)."""
+    z, a, y = _inputs(network, x), _readout(network), targets("hold", network, y, "squared", x).double()
+    if on.shape != z.shape:
+        raise ValueError(f"hold: gates have shape {tuple(on.shape)}, the network on these images needs {tuple(z.shape)}")
+    g = on.double()
+    curvature = (g.mT @ g / len(x)) * (a.mT @ a)
+    pull = (((y - (g * z) @ a.mT) @ a) * g).mean(1)
+    values, vectors = torch.linalg.eigh(curvature)
+    return Gated(network, g, z, y, curvature, pull, values.clamp(min=0), vectors)
+
+
+def _loss(outputs: Tensor, y: Tensor) -> Tensor:
+    return (outputs - y).square().sum(-1).mean(-1) / 2

@@ -1,0 +1,87 @@
+"""Fixed gates: the closed form against gradient descent, and the two networks against each other where they must agree."""
+
+import pytest
+import torch
+
+from lib import biases
+from lib.biases import gated
+from lib.linear.descent import descend
+
+
+@pytest.fixture(scope="module")
+def task():
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.rand(40, 12, generator=generator), torch.randn(40, 3, generator=generator)
+    return biases.frozen(25, 12, 3, scale=0.5, seeds=2, seed=1), x, y
+
+
+def test_gates_are_those_of_the_network(task):
+    network, x, _ = task
+    bias = 0.3 * torch.randn(2, 25, generator=torch.Generator().manual_seed(0))
+    on = gated.gates(network, bias, x)
+    assert 0.2 < on.double().mean() < 0.8
+    torch.testing.assert_close(
+        gated.gated_answers(network, bias, x, on), biases.answers(network, bias, x).double(), rtol=0, atol=1e-6
+    )
+
+
+def test_descent_is_descent_on_the_loss(task):
+    network, x, y = task
+    run = gated.descend(network, x, y, step=0.05, steps=3)
+    torch.testing.assert_close(
+        run["loss"][-1], biases.mean_loss(network, run["bias"][-1].float(), x, y, loss="squared").double(), rtol=1e-5, atol=0
+    )
+    bias = torch.zeros(2, 25, requires_grad=True)
+    for _ in range(3):
+        (slope,) = torch.autograd.grad(biases.mean_loss(network, bias, x, y, loss="squared").sum(), bias)
+        bias = (bias - 0.05 * slope).detach().requires_grad_()
+    torch.testing.assert_close(run["bias"][-1], bias.detach().double(), rtol=0, atol=1e-6)
+
+
+def test_closed_form_is_gradient_flow_with_fixed_gates(task):
+    network, x, y = task
+    on = torch.rand(2, 40, 25, generator=torch.Generator().manual_seed(5)) < 0.5
+    held = gated.hold(network, x, y, on)
+    start = 0.2 * torch.randn(2, 25, generator=torch.Generator().manual_seed(6)).double()
+
+    def loss(bias):
+        return (gated.gated_answers(network, bias, x, on) - y.double()).square().sum(-1).mean(-1) / 2
+
+    def slope(weights):
+        bias = weights[0].detach().requires_grad_()
+        with torch.enable_grad():
+            return list(torch.autograd.grad(loss(bias).sum(), bias))
+
+    weights = [start.clone()]
+    descend(weights, slope, step=0.002, steps=1500)
+    said = held.bias_at([0.0, 3.0], start)
+    torch.testing.assert_close(said[0], start, rtol=0, atol=1e-12)
+    torch.testing.assert_close(said[1], weights[0], rtol=0, atol=2e-3 * float((weights[0] - start).abs().max()))
+    torch.testing.assert_close(held.loss(said), torch.stack([loss(b) for b in said]), rtol=1e-10, atol=0)
+    end = held.bias_at(1e9)[0]
+    assert slope([end])[0].abs().max() < 1e-9  # at rest where the gradient is zero
+
+
+def test_a_direction_without_curvature_moves_as_far_as_it_is_pulled(task):
+    network, x, y = task
+    on = torch.ones(2, 40, 25, dtype=torch.bool)  # all units on: 25 biases act through 3 outputs, 22 directions are flat
+    held = gated.hold(network, x, y, on)
+    assert (held.rates > 1e-9).sum(-1).tolist() == [3, 3]
+    far = held.bias_at([1e3, 1e6])
+    torch.testing.assert_close(far[0], far[1], rtol=0, atol=1e-6)
+
+
+def test_while_no_gate_moves_the_network_is_its_gated_twin(task):
+    network, x, y = task
+    run = gated.descend(network, x, y, step=1e-4, steps=20)
+    on = gated.gates(network, torch.zeros(2, 25), x)
+    held = gated.hold(network, x, y, on)
+    assert torch.equal(gated.gates(network, run["bias"][-1], x), on)
+    torch.testing.assert_close(held.bias_at(20e-4)[0], run["bias"][-1], rtol=2e-3, atol=1e-9)
+    torch.testing.assert_close(held.loss(run["bias"]), run["loss"], rtol=1e-9, atol=0)
+
+
+def test_gates_of_other_images_are_refused(task):
+    network, x, y = task
+    with pytest.raises(ValueError, match="gates have shape"):
+        gated.hold(network, x, y, torch.ones(2, 39, 25, dtype=torch.bool))
