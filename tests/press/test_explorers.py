@@ -156,7 +156,8 @@ def test_colours_keep_their_meaning_in_the_dark():
         assert len(set(theme.values())) == len(theme)
 
 
-def test_static_pictures_are_drawn_once(tmp_path):
-    first = directive.draw("modes", tmp_path)
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_a_static_picture_is_drawn_once(name, tmp_path):
+    first = directive.draw(name, tmp_path)
     written = first.stat().st_mtime_ns
-    assert first.stat().st_size > 5000 and directive.draw("modes", tmp_path) == first and first.stat().st_mtime_ns == written
+    assert first.stat().st_size > 5000 and directive.draw(name, tmp_path) == first and first.stat().st_mtime_ns == written

@@ -226,3 +226,29 @@ def test_a_warm_interpreter_tells_how_a_test_ended(toy, tmp_path):
         assert one.judge({path: TOY.replace("x - 1", "x + 0")}, tests, limit=1)["outcome"] == "timeout"
         assert one.judge({path: "import os\nos._exit(0)"}, tests)["outcome"] == "stopped"
         assert one.judge({}, tests)["outcome"] == "passed"  # everything is as it was
+
+
+def test_records_of_parts_join_to_one(tmp_path):
+    """A run over one room takes the place of what was recorded of it, and leaves the rest."""
+    for name in ("linear/a", "linear/b", "gated/c"):
+        path = tmp_path / "lib" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("def f(x):\n    return 2 * x\n")
+
+    def made(names, caught, survivors=()):
+        count = {"possible": 9, "planted": 4, "caught": caught, "stopped": 0, "equivalent": 0, "survived": 4 - caught}
+        counts = {name: count | {"date": "2026-01-01", "code": mutants.code_of(name, tmp_path)} for name in names}
+        return {"date": "2026-01-01", "modules": counts, "survivors": [{"module": m, "line": 2} for m in survivors]}
+
+    mutants.write(made(["gated/c", "linear/a"], 3, ["gated/c", "linear/a"]), tmp_path)
+    mutants.write(made(["linear/a", "linear/b"], 4), tmp_path)
+    found = mutants.read(tmp_path)
+    assert {name: count["caught"] for name, count in found["modules"].items()} == {"linear/a": 4, "linear/b": 4, "gated/c": 3}
+    assert list(found["modules"]) == planting.modules(tmp_path) and [s["module"] for s in found["survivors"]] == ["gated/c"]
+    (tmp_path / "lib/linear/a.py").write_text("def f(x):\n    return 2 * x  # a remark\n")
+    assert mutants.older(found, tmp_path) == []
+    (tmp_path / "lib/linear/a.py").write_text("def f(x):\n    return 3 * x\n")
+    assert mutants.older(found, tmp_path) == ["linear/a"]
+    (tmp_path / "lib/gated/c.py").unlink()
+    mutants.write(made(["linear/b"], 2), tmp_path)
+    assert sorted(mutants.read(tmp_path)["modules"]) == ["linear/a", "linear/b"] and not mutants.read(tmp_path)["survivors"]

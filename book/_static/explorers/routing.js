@@ -5,10 +5,13 @@
 (function (root) {
   "use strict";
   const E = (root.Explorers = root.Explorers || {}), R = (E.routing = {});
-  const M = 6, HIDDEN = 32, ITEMS = 4, OUTPUTS = 7, RATE = 0.16, MOST = 1500;
+  const M = 6, HIDDEN = 32, ITEMS = 4, OUTPUTS = 7, RATE = 0.03, LARGEST = 0.16, MOST = 1500;
   const HEIGHTS = [6, 4, 3]; // of the tree's levels: everything, halves, single items
   const D = 1 / ITEMS; // the variance of a one-hot input
   R.domains = M;
+
+  /* The step in the convention of Eq. 1 that does what learning rate RATE does in the paper's programs (step_of_rate), or LARGEST. */
+  R.step = (mask) => Math.min(LARGEST, (RATE * mask.filter(Boolean).length * 2) / OUTPUTS);
 
   /* Σyx of the data set that all routes share, (outputs, items): the tree's properties over four. */
   R.yx = Float64Array.from({ length: OUTPUTS * ITEMS }, (_, i) => {
@@ -107,15 +110,15 @@
   };
 
   /* Loss on trained routes by Eqs 13 and 14 of the Neural Race, in steps: (steps + 1). */
-  R.theory = function (steps, scale) {
+  R.theory = function (steps, scale, rate) {
     const b1 = R.s.map(() => R.effectiveStart(scale)), b2 = b1.slice(), loss = [];
     for (let k = 0; k <= steps; k++) {
       const a = b2.map((b, i) => b * b1[i] ** 2);
       loss.push(0.5 * R.yy - E.sum(a.map((v, i) => R.s[i] * v)) + 0.5 * E.sum(a.map((v) => D * v * v)));
       R.s.forEach((s, i) => {
         const error = s - a[i] * D, [one, two] = [b1[i], b2[i]];
-        b1[i] += (RATE * two * one * error) / M;
-        b2[i] += RATE * one ** 2 * error;
+        b1[i] += (rate * two * one * error) / M;
+        b2[i] += rate * one ** 2 * error;
       });
     }
     return loss;
@@ -137,7 +140,7 @@
   };
 
   R.trainer = function (weights, mask) {
-    const [encoders, middle, decoders] = weights, columns = M * ITEMS, rows = M * OUTPUTS, routes = mask.filter(Boolean).length || 1;
+    const [encoders, middle, decoders] = weights, columns = M * ITEMS, rows = M * OUTPUTS, routes = mask.filter(Boolean).length || 1, rate = R.step(mask);
     const make = (n) => new Float64Array(n), inner = make(HIDDEN * columns), map = make(rows * columns), back = make(HIDDEN * columns);
     const error = make(rows * columns), g0 = make(encoders.length), g1 = make(middle.length), g2 = make(decoders.length);
     function answer() {
@@ -155,7 +158,7 @@
       E.product(middle, back, HIDDEN, HIDDEN, columns, { aT: true, out: g0 });
       E.product(back, encoders, HIDDEN, columns, HIDDEN, { bT: true, out: g1 });
       E.product(error, inner, rows, columns, HIDDEN, { bT: true, out: g2 });
-      for (const [w, g] of [[encoders, g0], [middle, g1], [decoders, g2]]) for (let i = 0; i < w.length; i++) w[i] -= RATE * g[i];
+      for (const [w, g] of [[encoders, g0], [middle, g1], [decoders, g2]]) for (let i = 0; i < w.length; i++) w[i] -= rate * g[i];
     }
     /* Half the mean squared error of every route, (M, M). */
     function losses() {
@@ -182,7 +185,7 @@
   R.compute = function ({ mask, scale, seed, steps }) {
     const net = R.trainer(R.draw(scale, seed), mask);
     for (let k = 0; k < steps; k++) net.step();
-    return { losses: net.losses(), reachable: R.reachable(mask).map(Number), predicted: R.predictedLoss(mask, scale), theory: R.theory(steps, scale) };
+    return { losses: net.losses(), reachable: R.reachable(mask).map(Number), predicted: R.predictedLoss(mask, scale), theory: R.theory(steps, scale, R.step(mask)) };
   };
 
   /* ---- on the page ---- */
@@ -275,14 +278,14 @@
     const end = Math.max(300, step), scale = models.scale.value;
     models.curves.data = { step: path.step.slice(), trained: path.trained.slice(), untrained: path.untrained.slice() };
     models.time.setv({ start: 0, end });
-    const regular = R.regular(mask) && scale <= 0.6, times = E.range(101, 0, end).map(Math.round), theory = regular ? R.theory(end, scale) : null;
+    const regular = R.regular(mask) && scale <= 0.6, times = E.range(101, 0, end).map(Math.round), theory = regular ? R.theory(end, scale, R.step(mask)) : null;
     models.theory.data = regular ? { step: times, loss: times.map((k) => theory[k] / full) } : { step: [], loss: [] };
     const predicted = R.predictedLoss(mask, scale), last = path.step.length - 1;
     R.paint(models, losses.map((loss) => loss / full));
     const open = R.reachable(mask).filter((yes, i) => yes && !mask[i]).length, other = untrained.filter(Boolean).length;
     const hope = !mask.some(Boolean) ? "Click on routes to train them." : other === 0 ? "All routes are trained: nothing is left to infer." :
-      `Of ${other} untrained routes, ${open === other ? "all" : open || "none"} hang${open === 1 ? "s" : ""} together with trained ones (dots): the data say what they should do.`;
-    const bet = predicted === null ? "" : predicted < 1 ? ` From weights this small, theory expects a loss of ${E.number(100 * predicted)} % there.` : " But rivals of the shared code learn as fast: theory expects failure.";
+      `Of ${other} untrained routes, ${open === other ? "all" : open || "none"} hang${open === 1 ? "s" : ""} together with trained ones (dots).`;
+    const bet = open < other || predicted === null ? "" : predicted < 0.5 ? ` Theory for wide networks: ${E.number(100 * predicted)} % will be left there.` : " But these weights are not small, and the theory of small ones no longer holds.";
     E.say("routing", `Step ${step}: ${(100 * path.trained[last]).toFixed(0)} % of the loss left on trained routes` +
       (other ? `, ${(100 * path.untrained[last]).toFixed(0)} % on the others. ` : ". ") + hope + bet);
     return losses;

@@ -126,6 +126,6 @@ def picture() -> Figure:
     left.plot(-net.bias / net.b_in[:, 0], torch.full_like(net.bias, -1.1), "^", color=COLOURS["bias"], alpha=0.5, label="kinks")
     left.set(xlabel="input x", ylabel="output y", xlim=(-1, 1), ylim=(-1.2, 1.2))
     left.legend(fontsize=9)
-    right.plot(losses / goal.square().mean() * 2, color=COLOURS["bias"])
+    right.plot(torch.tensor(losses) / goal.square().mean() * 2, color=COLOURS["bias"])
     right.set(xlabel="step of learning", ylabel="loss / size of the curve", yscale="log")
     return fig

@@ -18,7 +18,7 @@ ABOUT = (
     "are trained; a cell fills with orange as its route is learned. Dots mark untrained routes that the others determine. Arrow "
     "keys move over the table, the space bar switches a route. Untrained routes fill in when initial weights are small."
 )
-DOMAINS, HIDDEN, STEP = 6, 32, 0.16
+DOMAINS, HIDDEN, RATE, LARGEST = 6, 32, 0.03, 0.16  # more is unstable when all routes are trained
 PRESETS = ("three of six", "two of six", "star", "two groups", "none")
 SETTINGS = [
     {"mask": routing.circulant(DOMAINS, 3), "scale": 0.2, "seed": 1, "steps": 150},
@@ -51,13 +51,14 @@ def expected(setting: dict) -> dict:
     """Losses of all routes (domains²) after training, which of them are determined, and both predictions."""
     mask, scale = torch.tensor(setting["mask"]).reshape(DOMAINS, DOMAINS), setting["scale"]
     start, data = weights(scale, setting["seed"]), task()
-    routing.train(start, data, mask, step=STEP, steps=setting["steps"], every=setting["steps"])
+    step = min(LARGEST, routing.step_of_rate(RATE, data, mask))
+    routing.train(start, data, mask, step=step, steps=setting["steps"], every=setting["steps"])
     s, begin = torch.linalg.svdvals(data.yx[0]), rivals.effective_start(scale, DOMAINS)
     try:
         predicted = rivals.predicted_loss(mask, data, scale)
     except ValueError:  # domains differ, or weights are not small
         predicted = None
-    b1, b2 = closed_forms.routing_descent(setting["steps"], s, 0.25, DOMAINS, begin, STEP)
+    b1, b2 = closed_forms.routing_descent(setting["steps"], s, 0.25, DOMAINS, begin, step)
     return {
         "losses": routing.route_losses(start, data)[0].flatten(),
         "reachable": routing.reachable(mask).flatten().double(),
@@ -98,7 +99,7 @@ def layout() -> Column:
     loss.xgrid.grid_line_color = ink["grid"]
     pattern = stage.choice(name, "pattern", PRESETS, 0, "preset")
     controls = stage.controls(
-        stage.slider(name, "scale", "initial scale σ₀", 0.1, 2.0, 0.2, 0.05),
+        stage.slider(name, "scale", "initial scale σ₀", 0.1, 2.5, 0.2, 0.05),
         stage.button(name, "go", "Start", "go", primary=True),
         stage.button(name, "again", "Other weights", "again"),
     )
@@ -109,7 +110,7 @@ def picture() -> Figure:
     """The explorer after its first training."""
     mask, data = torch.tensor(SETTINGS[0]["mask"]).reshape(DOMAINS, DOMAINS), task()
     start = weights(0.2, 1)
-    run = routing.train(start, data, mask, step=STEP, steps=400, every=5)
+    run = routing.train(start, data, mask, step=LARGEST, steps=400, every=5)
     fig, (left, right) = drawing.panels(2, height=2.9)
     learned = 1 - routing.route_losses(start, data)[0] / (0.5 * data.yy)
     drawing.image(left, learned, cmap="Oranges", vmin=0, vmax=1.4)

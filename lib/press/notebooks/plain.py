@@ -22,7 +22,13 @@ LABEL = re.compile(r"(?<=\$\$) \((?P<label>[\w:-]+)\)$", re.M)
 TARGET = re.compile(r"^\((?P<label>[\w:-]+)\)=$", re.M)
 DRESSED = re.compile(r"(?P<before>[^\n]?)<!-- book: (?P<source>.*?) -->\n.*?<!-- /book -->[ \t]*(?P<after>[^\n]?)", re.S)
 SHOWN = re.compile(r"<!--([\w:-]+) ([^`]*?)-->.*?<!---->", re.S)
-TITLES = {"answer": "The short answer", "prf:theorem": "Theorem", "prf:lemma": "Lemma", "prf:proposition": "Proposition"}
+TITLES = {
+    "answer": "The short answer",
+    "explorer": "An explorer of the rendered book",
+    "prf:theorem": "Theorem",
+    "prf:lemma": "Lemma",
+    "prf:proposition": "Proposition",
+}
 PROSE = ("note", "warning", "tip", "important", "seealso", "admonition", "dropdown", "div", "margin")
 
 

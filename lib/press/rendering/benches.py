@@ -4,7 +4,7 @@ from pathlib import Path
 
 from docutils import nodes
 
-from lib.press import files
+from lib.press import files, terminal
 from lib.press.bench import figure, record, tables
 from lib.press.bindery import freshness
 from lib.press.rendering.generated import Generated, scoreboard
@@ -74,14 +74,15 @@ class Mutants(Generated):
 
 def planted(root: Path) -> str:
     """What the recorded run of planted errors found, in Markdown; a sentence where none is recorded."""
-    path = root / mutants.RECORD
-    if not path.exists():
+    found = mutants.read(root)
+    if found is None:
         return NO_MUTANTS
-    found = files.read_json(path, mutants.PlantingError)
-    count = mutants.total(found)
+    count, older = mutants.total(found), mutants.older(found, root)
     share = f"{mutants.share(count):.1%}".replace("%", " %")
     head = (
         f"Of {count['planted']:,} errors planted on {found['date']} in the numeric modules, {count['equivalent']:,} change no "
         f"number; of the others the unit tests catch {count['caught']:,}, {share}."
     )
+    if older:
+        head += f" Since then the code of {terminal.count(len(older), 'module')} has changed."
     return f"{head}\n\n``````{{dropdown}} Module by module, and what survived\n{mutants.table(found)}\n``````"

@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from lib.press import files
+from lib.press import files, pages
 from lib.press.environment import ROOT
-from lib.press.trials.planting import Mutant, PlantingError, chosen, find, plant
+from lib.press.trials.planting import Mutant, PlantingError, chosen, find, modules, plant
 from lib.press.trials.warm import Warm
 
 EQUIVALENT = "tests/equivalent_mutants.yml"
@@ -116,7 +116,10 @@ def run(
 
     survivors.sort(key=lambda s: (list(texts).index(s["module"]), s["line"]))
     red = sorted(name for seen in clean.values() for name, test in seen["tests"].items() if not test["passed"])
-    record = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "seed": seed, "sample": sample}
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    for name, count in counts.items():
+        count |= {"date": today, "code": code_of(name, root)}
+    record = {"date": today, "seed": seed, "sample": sample}
     record |= {"seconds": round(time.monotonic() - begin), "modules": counts, "survivors": survivors, "red": red}
     return record
 
@@ -188,8 +191,35 @@ def table(record: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(record: dict, root: Path = ROOT) -> Path:
-    """Keep a record with the book."""
+def joined(old: dict, new: dict, root: Path = ROOT) -> dict:
+    """Two records as one: modules of the new run take the place of those of the old one, others stay; those that are gone go."""
+    again = {name for name, count in new["modules"].items() if count["planted"] or name not in old["modules"]}
+    counts = {name: new["modules"][name] if name in again else old["modules"].get(name) for name in modules(root)}
+    survivors = [s for s in new["survivors"] if s["module"] in again]
+    survivors += [s for s in old["survivors"] if s["module"] not in again and counts.get(s["module"])]
+    survivors.sort(key=lambda s: (list(counts).index(s["module"]), s["line"]))
+    return new | {"modules": {name: count for name, count in counts.items() if count}, "survivors": survivors}
+
+
+def older(record: dict, root: Path = ROOT) -> list[str]:
+    """Modules whose code is another one than the errors were planted in."""
+    return [name for name, count in record["modules"].items() if count.get("code") != code_of(name, root)]
+
+
+def code_of(module: str, root: Path = ROOT) -> str:
+    """Changes when a module's code does, not its comments."""
+    return pages.file_digest(root / "lib" / f"{module}.py")
+
+
+def read(root: Path = ROOT) -> dict | None:
+    """The recorded run, or None where there is none."""
     path = root / RECORD
-    files.write_whole(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return files.read_json(path, PlantingError) if path.exists() else None
+
+
+def write(record: dict, root: Path = ROOT) -> Path:
+    """Keep a record with the book; what is recorded of modules that this run had nothing to do with stays."""
+    path, before = root / RECORD, read(root)
+    merged = joined(before, record, root) if before else record
+    files.write_whole(path, json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
     return path
