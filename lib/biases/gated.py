@@ -57,15 +57,13 @@ def descend(network: Frozen, x: Tensor, y: Tensor, *, step: float | Tensor, step
 class Gated:
     """The network with its gates held fixed on x: answers A (G · (W x + b)), linear in b.
 
-    `rates` (seeds, units) are the eigenvalues of the loss's second derivative (Gᵀ G / items) · (Aᵀ A), entry by entry: the
-    speeds at which its eigenvectors `axes` (seeds, units, units) are learned.
+    `rates` (seeds, modes) are the eigenvalues of the loss's second derivative H = (Gᵀ G / items) · (Aᵀ A), entry by entry: the
+    speeds at which its eigenvectors `axes` (seeds, units, modes) are learned. Of wide networks only the items · classes modes
+    that the images can move are kept.
     """
 
     network: Frozen
-    gates: Tensor
-    z: Tensor
-    y: Tensor
-    curvature: Tensor
+    start_loss: Tensor  # with b = 0, (seeds,)
     pull: Tensor  # minus the gradient at b = 0, (seeds, units)
     rates: Tensor
     axes: Tensor
@@ -77,19 +75,21 @@ class Gated:
         """
         t = torch.as_tensor(t, dtype=torch.float64).reshape(-1, 1, 1)
         start = torch.zeros_like(self.pull) if start is None else start.double()
-        force = self.pull - (self.curvature @ start[..., None])[..., 0]
-        along = (self.axes.mT @ force[..., None])[..., 0]  # (seeds, units)
+        force = self._along(self.pull) - self.rates * self._along(start)  # (seeds, modes)
         tiny = self.rates.amax(-1, keepdim=True) * 1e-13
         gone = torch.where(self.rates > tiny, -torch.expm1(-self.rates * t) / self.rates.clamp(min=1e-300), t)
-        return start + torch.einsum("sui,tsi->tsu", self.axes, gone * along)
+        return start + torch.einsum("sui,tsi->tsu", self.axes, gone * force)
 
     def loss(self, bias: Tensor) -> Tensor:
         """Half the squared error, mean over items, of biases (..., seeds, units): (..., seeds).
 
         Expanded around b = 0, so that the images are not needed again: L(b) = L(0) - r·b + b·H b/2.
         """
-        quadratic = ((bias[..., None, :] @ self.curvature)[..., 0, :] * bias).sum(-1) / 2
-        return _loss((self.gates * self.z) @ _readout(self.network).mT, self.y) - (bias * self.pull).sum(-1) + quadratic
+        return self.start_loss - (bias * self.pull).sum(-1) + (self.rates * self._along(bias).square()).sum(-1) / 2
+
+    def _along(self, bias: Tensor) -> Tensor:
+        """Coordinates (..., seeds, modes) of biases (..., seeds, units)."""
+        return torch.einsum("sui,...su->...si", self.axes, bias)
 
 
 def gated_answers(network: Frozen, bias: Tensor, x: Tensor, on: Tensor) -> Tensor:
@@ -102,11 +102,17 @@ def hold(network: Frozen, x: Tensor, y: Tensor, on: Tensor) -> Gated:
     z, a, y = _inputs(network, x), _readout(network), targets("hold", network, y, "squared", x).double()
     if on.shape != z.shape:
         raise ValueError(f"hold: gates have shape {tuple(on.shape)}, the network on these images needs {tuple(z.shape)}")
-    g = on.double()
-    curvature = (g.mT @ g / len(x)) * (a.mT @ a)
-    pull = (((y - (g * z) @ a.mT) @ a) * g).mean(1)
-    values, vectors = torch.linalg.eigh(curvature)
-    return Gated(network, g, z, y, curvature, pull, values.clamp(min=0), vectors)
+    g, items = on.double(), len(x)
+    start = (g * z) @ a.mT
+    pull = (((y - start) @ a) * g).mean(1)
+    if network.units <= y.numel():
+        rates, axes = torch.linalg.eigh((g.mT @ g / items) * (a.mT @ a))
+    else:  # the same non-zero eigenvalues from the smaller side, F Fᵀ with F (classes · items, units)
+        features = (a[:, :, None] * g[:, None]).flatten(1, 2) / items**0.5
+        rates, left = torch.linalg.eigh(features @ features.mT)
+        there = rates > rates.amax(-1, keepdim=True) * 1e-12
+        axes = (features.mT @ left) * torch.where(there, rates.clamp(min=1e-300).rsqrt(), 0.0)[:, None]
+    return Gated(network, _loss(start, y), pull, rates.clamp(min=0), axes)
 
 
 def _loss(outputs: Tensor, y: Tensor) -> Tensor:

@@ -85,3 +85,16 @@ def test_gates_of_other_images_are_refused(task):
     network, x, y = task
     with pytest.raises(ValueError, match="gates have shape"):
         gated.hold(network, x, y, torch.ones(2, 39, 25, dtype=torch.bool))
+
+
+def test_a_wide_network_is_solved_from_the_smaller_side(task):
+    _, x, y = task
+    network, x, y = biases.frozen(60, 12, 3, scale=0.5, seeds=2, seed=4), x[:10], y[:10]  # 60 biases, 30 numbers to learn
+    on = gated.gates(network, torch.zeros(2, 60), x)
+    wide = gated.hold(network, x, y, on)
+    twice = gated.hold(network, x.repeat(3, 1), y.repeat(3, 1), on.repeat(1, 3, 1))  # the same loss, from the other side
+    assert wide.axes.shape == (2, 60, 30) and twice.axes.shape == (2, 60, 60)
+    start = 0.1 * torch.randn(2, 60, generator=torch.Generator().manual_seed(2)).double()
+    for t in (0.5, 20.0):
+        torch.testing.assert_close(wide.bias_at(t, start), twice.bias_at(t, start), rtol=0, atol=1e-9)
+        torch.testing.assert_close(wide.loss(start), twice.loss(start), rtol=1e-9, atol=0)

@@ -19,7 +19,7 @@ from lib.press.rendering import downloads, reference
 from lib.press.rendering.benches import Bench, Mutants
 from lib.press.rendering.boards import Door, Errata, ExecutionStatus, Room, Scoreboard, ScoreLine, Sizes, Totals
 from lib.press.rendering.boxes import Answer, ClaimList, Glance, ParameterTable, Recorded
-from lib.press.rendering.verdict_pages import CitePaper, Cost, FigureIndex, Papers, Results, Slips
+from lib.press.rendering.verdict_pages import CitePaper, Cost, FigureIndex, MainResults, Papers, Results, Slips
 from lib.press.verdicts import standing
 
 
@@ -96,6 +96,7 @@ def setup(app) -> dict:
         "answer": Answer,
         "results": Results,
         "papers": Papers,
+        "main-results": MainResults,
         "figure-index": FigureIndex,
         "slips": Slips,
         "cost": Cost,

@@ -6,6 +6,7 @@ import re
 from docutils import nodes
 
 from lib.press import claims, pages
+from lib.press.bindery import freshness
 from lib.press.rendering.boards import Errata
 from lib.press.rendering.boxes import figure_alt
 from lib.press.rendering.generated import MARKS, PLAIN, Generated, badge_html, duration, parts, plural
@@ -63,13 +64,32 @@ class Papers(Generated):
                 continue
             title = html.escape(claims.title(part, self.book)[0])
             home = self.address(f"{part}/index")
-            lines = ""
-            for claim, verdict in found:
-                ours = "<em>This book:</em> " if claim.author == "book" else ""
-                sentence = f'{ours}<a href="{self.link(claim)}">{rows.to_html(claim.result)}</a>'
-                lines += f"<li>{badge_html(verdict, said(claim, verdict))} {sentence}</li>"
-            cards.append(f'<article class="paper-card"><h3><a href="{home}">{title}</a></h3><ul>{lines}</ul></article>')
+            cards.append(f'<article class="paper-card"><h3><a href="{home}">{title}</a></h3>{in_lines(self, found)}</article>')
         return self.html(f'<div class="paper-cards">{"".join(cards)}</div>')
+
+
+class MainResults(Generated):
+    """The main results of one part, named as the argument, in one line each: what a table of several papers has in a cell."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        self.depends_on_results()
+        part = self.arguments[0]
+        if part not in parts(self.book):
+            raise self.error(f"there is no part '{part}' with claims")
+        self.env.note_dependency(str(freshness.stamp(self.root, part)))
+        return self.html(f'<div class="main-results">{in_lines(self, main_results(self.book, part))}</div>')
+
+
+def in_lines(page: Generated, found: list[tuple[claims.Claim, str]]) -> str:
+    """Main results as an HTML list: verdict, sentence, link."""
+    lines = ""
+    for claim, verdict in found:
+        ours = "<em>This book:</em> " if claim.author == "book" else ""
+        sentence = f'{ours}<a href="{page.link(claim)}">{rows.to_html(claim.result)}</a>'
+        lines += f"<li>{badge_html(verdict, said(claim, verdict))} {sentence}</li>"
+    return f"<ul>{lines}</ul>"
 
 
 def numbers(text: str) -> list[str]:
