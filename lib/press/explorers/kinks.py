@@ -43,7 +43,7 @@ def grid() -> torch.Tensor:
 
 
 def frozen(units: int, seed: int) -> tuple[biases.Frozen, torch.Tensor]:
-    """The weights that a browser draws and freezes, in double precision, and biases (1, units) with kinks in [-1, 1]: `K.draw`."""
+    """The weights that a browser draws and freezes, in double precision, biases (1, units) with kinks in [-1, 1]: `K.draw`."""
     w, a, kink = torch.from_numpy(2 * draws.uniforms(seed, 3 * units) - 1).split(units)
     return biases.Frozen(2 * w[:, None], 12 / math.sqrt(units) * a[None]), (-2 * w * kink)[None]
 
