@@ -1,5 +1,5 @@
-/* Learning with biases alone. Twins: lib.biases (a Frozen network, train_biases on the squared loss with all items in one batch and a
-   constant rate) and lib.biases.theory.network. Weights never move; a unit's kink is at -b/w, and learning a bias moves it. */
+/* Learning with biases alone. Twins: lib.biases (a Frozen network, answers, mean_loss, train_biases on the squared loss with all items in one
+   batch and a constant rate). Weights never move; a unit's kink is at -b/w, and learning a bias moves it. */
 (function (root) {
   "use strict";
   const E = (root.Explorers = root.Explorers || {}), K = (E.kinks = {});
