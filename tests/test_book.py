@@ -15,6 +15,7 @@ from playwright.sync_api import sync_playwright
 from lib.press import claims, pages
 from lib.press.bindery import building
 from lib.press.environment import ROOT
+from lib.press.explorers import EXPLORERS
 from lib.press.rendering import extension
 from lib.press.verdicts import rows, standing
 from lib.press.workbench import browser as installed
@@ -217,6 +218,155 @@ def test_a_row_can_be_cited_and_a_figure_enlarges(chromium, book):
         assert tab.locator("dialog.racing-dialog").count() == 0
         tab.locator("article figure img").first.click()
         assert tab.locator("dialog.racing-dialog img.large").is_visible()
+        assert problems == []
+
+
+# --- explorers: what they compute is held against lib in tests/press/test_explorers.py ---------------------------------
+
+
+def explorer_pages():
+    """{explorer: page} of all pages that show one."""
+    found = {}
+    for page in pages.every():
+        for name in re.findall(r"^```\{explorer\} (\w+)", page.markdown.read_text(encoding="utf-8"), re.M):
+            found[name] = page.name
+    return found
+
+
+def come_near(tab):
+    """Scroll to the explorer and wait until it is alive and at rest."""
+    tab.locator("figure.explorer").first.scroll_into_view_if_needed()
+    tab.wait_for_selector("figure.explorer-live", timeout=30000)
+    tab.wait_for_timeout(300)
+
+
+# Milliseconds from a key to the frame that shows it, then those of every update so far.
+PRESSED = """async name => {
+    const models = Explorers.models(name), slider = Object.values(models).find(m => m.type === 'Slider' && !m.disabled);
+    Explorers.timings[name] = [];
+    const begin = performance.now();
+    slider.value = slider.value + slider.step;
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+    const first = performance.now() - begin;
+    await new Promise(done => setTimeout(done, 1500));
+    return [first, ...Explorers.timings[name]];
+}"""
+# Elements behind the borders that Bokeh puts around its widgets, and what they are called.
+INSIDE = """(root, wanted) => {
+    const found = [];
+    const walk = node => { for (const child of node.children) {
+        if (child.matches(wanted)) found.push([child.getAttribute('aria-label') || '', child]);
+        walk(child);
+        if (child.shadowRoot) walk(child.shadowRoot);
+    } };
+    walk(root);
+    return found;
+}"""
+
+
+def inside(tab, wanted, then):
+    """What JavaScript `then` makes of the [name, element] pairs of all elements `wanted` of the explorer."""
+    return tab.evaluate(f"() => ({INSIDE})(document.querySelector('figure.explorer'), '{wanted}'){then}")
+
+
+def test_there_are_seven_explorers_each_on_a_page_of_its_own():
+    assert set(explorer_pages()) == set(EXPLORERS) and len(set(explorer_pages().values())) == len(EXPLORERS) >= 7
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_an_explorer_stands_on_its_page_and_answers(chromium, book, name, capsys):
+    page = book / "book" / f"{explorer_pages()[name]}.html"
+    with visit(chromium, page) as (tab, problems):
+        scripts = tab.locator("script[src]").evaluate_all("all => all.map(s => s.src.split('?')[0])")
+        assert len(scripts) == len(set(scripts)) and sum("bokeh" in script for script in scripts) == 2
+        come_near(tab)
+        assert tab.locator(".explorer-static").is_hidden() and len(tab.locator(".explorer-says").inner_text()) > 40
+        handles = inside(tab, ".noUi-handle", ".map(one => one[0])")
+        assert handles and all(len(label) > 2 for label in handles), "sliders have names for those who cannot see them"
+        plots = inside(tab, "[role=img]", ".map(one => one[0])")
+        assert plots and all(len(label) > 10 for label in plots)
+        tab.wait_for_function(f"() => !Explorers.running('{name}')", timeout=60000)
+        said = tab.locator(".explorer-says").inner_text()
+        inside(tab, ".noUi-handle", "[0][1].focus()")
+        for _ in range(3):
+            tab.keyboard.press("ArrowLeft")
+        tab.wait_for_function(
+            "before => document.querySelector('.explorer-says').textContent !== before", arg=said, timeout=20000
+        )
+        first, *frames = tab.evaluate(PRESSED, name)
+        assert frames and problems == []
+    with capsys.disabled():
+        middle = sorted(frames)[len(frames) // 2]
+        print(f"\nExplorer {name}: first answer after {first:.0f} ms; frames {middle:.0f} ms, at most {max(frames):.0f}")
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_an_explorer_follows_the_themes_switch_and_fits_a_phone(chromium, book, name):
+    page = book / "book" / f"{explorer_pages()[name]}.html"
+    colours = (
+        f"() => [...Object.values(Explorers.models('{name}'))[0].document.all_models].flatMap(m => m.axis_label_text_color || [])"
+    )
+    with visit(chromium, page, color_scheme="light", has_touch=True) as (tab, problems):
+        tab.set_viewport_size({"width": 420, "height": 850})
+        come_near(tab)
+        light = tab.evaluate(colours)
+        tab.evaluate("document.documentElement.dataset.theme = 'dark'")
+        tab.wait_for_timeout(200)
+        dark = tab.evaluate(colours)
+        tab.evaluate("document.documentElement.dataset.theme = 'light'")
+        tab.wait_for_timeout(200)
+        assert light and not set(light) & set(dark) and tab.evaluate(colours) == light
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 421
+        assert problems == []
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_without_scripts_a_picture_with_a_caption_stands_there(chromium, book, name):
+    with visit(chromium, book / "book" / f"{explorer_pages()[name]}.html", java_script_enabled=False) as (tab, _):
+        figure = tab.locator("figure.explorer")
+        assert figure.locator(".explorer-static img").is_visible() and len(figure.locator("figcaption").inner_text()) > 60
+        assert figure.locator(".explorer-stage").is_hidden() and figure.locator(".explorer-says").is_hidden()
+
+
+def test_only_pages_with_an_explorer_load_its_library(book):
+    shown = set(explorer_pages().values())
+    for document in documents():
+        text = (book / f"{document}.html").read_text(encoding="utf-8")
+        assert ("bokeh.min.js" in text) == (document.removeprefix("book/") in shown), document
+
+
+def test_a_route_is_chosen_by_a_click_by_touch_and_by_keys_and_a_curve_is_drawn(chromium, book):
+    place = "[0].slice(1).map(one => one.getBoundingClientRect()).flatMap(box => [box.x, box.y, box.width, box.height])"
+    trained = "() => Explorers.models('routing').cells.data.mark.filter(mark => mark === '').length"
+    with visit(chromium, book / "book" / f"{explorer_pages()['routing']}.html") as (tab, problems):
+        come_near(tab)
+        assert tab.evaluate(trained) == 18
+        x, y, width, height = inside(tab, "[role=img]", place)
+        tab.mouse.click(x + 0.55 * width, y + 0.12 * height)  # a cell of the upper row that is not trained
+        tab.wait_for_function(f"() => ({trained})() === 19", timeout=10000)
+        inside(tab, "[role=img]", "[0][1].focus()")
+        tab.keyboard.press("ArrowDown")
+        tab.keyboard.press("Space")
+        tab.wait_for_function(f"() => ({trained})() === 18", timeout=10000)
+        assert problems == []
+    with visit(chromium, book / "book" / f"{explorer_pages()['routing']}.html", has_touch=True) as (tab, problems):
+        tab.set_viewport_size({"width": 420, "height": 850})
+        come_near(tab)
+        inside(tab, "[role=img]", "[0][1].scrollIntoView({block: 'center'})")
+        x, y, width, height = inside(tab, "[role=img]", place)
+        tab.touchscreen.tap(x + 0.55 * width, y + 0.12 * height)
+        tab.wait_for_function(f"() => ({trained})() === 19", timeout=10000)
+        assert problems == []
+    with visit(chromium, book / "book" / f"{explorer_pages()['kinks']}.html", reduced_motion="reduce") as (tab, problems):
+        come_near(tab)
+        assert not tab.evaluate("Explorers.running('kinks')"), "nothing moves for readers who do not want it"
+        x, y, width, height = inside(tab, "[role=img]", place)
+        tab.mouse.move(x + 0.4 * width, y + 0.4 * height)
+        tab.mouse.down()
+        tab.mouse.move(x + 0.8 * width, y + 0.4 * height, steps=8)
+        tab.mouse.up()
+        drawn = tab.evaluate("() => Array.from(Explorers.models('kinks').target.data.y).slice(40, 60)")
+        assert max(drawn) - min(drawn) < 1e-6 and 0 < drawn[0] < 1, "a straight line was drawn over the wave"
         assert problems == []
 
 

@@ -6,12 +6,14 @@ cross-validation" without saying how, so three rules are here.
 """
 
 import numpy as np
+import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 RULES = ("held-out gain", "prediction strength", "silhouette")
+CONTROLS = ("learned", "dealt", "Gaussian", "none")
 
 
 def normalised(variance: Tensor) -> np.ndarray:
@@ -59,6 +61,44 @@ def specialised(profiles: np.ndarray, factor: float = 2.0) -> np.ndarray:
     """Which clusters (clusters, tasks) belong to one task: their largest entry is `factor` times the second largest or more."""
     ordered = np.sort(profiles, 1)
     return ordered[:, -1] >= factor * np.maximum(ordered[:, -2], 1e-30)
+
+
+def single_task(variance: Tensor, factor: float = 2.0) -> float:
+    """Share of units whose task variance (tasks, units) is, for one task, `factor` times that of any other or more.
+
+    No clusters are needed for it. Units that are silent on all tasks do not count as single-task units.
+    """
+    first, second = variance.double().topk(2, 0).values
+    return float(((first >= factor * second) & (first > 0)).double().mean())
+
+
+def control(bias: Tensor, kind: str, seed: int = 0) -> Tensor:
+    """Biases (tasks, units) that only look like the learned ones, one of the CONTROLS.
+
+    "dealt": each task's biases go to the units in another random order; "Gaussian": independent, with each task's mean and
+    standard deviation; "none": zero. "learned" are the biases themselves.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    if kind == "dealt":
+        orders = [torch.randperm(bias.shape[1], generator=generator) for _ in bias]
+        return torch.stack([row[order.to(bias.device)] for row, order in zip(bias, orders, strict=True)])
+    if kind == "Gaussian":
+        drawn = torch.randn(bias.shape, generator=generator).to(bias)
+        return bias.mean(1, keepdim=True) + bias.std(1, keepdim=True) * drawn
+    if kind not in CONTROLS:
+        raise ValueError(f"kind is one of {', '.join(CONTROLS)}, not {kind!r}")
+    return torch.zeros_like(bias) if kind == "none" else bias
+
+
+def rectified_variance(mean: Tensor, spread: Tensor) -> Tensor:
+    """Variance of relu(h) for a Gaussian h of this mean and standard deviation: the task variance of a unit whose input is
+    Gaussian over the images of a task, with its bias in the mean."""
+    u = mean / spread
+    normal = torch.distributions.Normal(torch.zeros_like(u), torch.ones_like(u))
+    below, density = normal.cdf(u), normal.log_prob(u).exp()
+    first = mean * below + spread * density
+    second = (mean.square() + spread.square()) * below + mean * spread * density
+    return (second - first.square()).clamp(min=0)
 
 
 def correlation_over_tasks(variance: Tensor, bias: Tensor) -> Tensor:

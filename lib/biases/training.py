@@ -24,6 +24,7 @@ from lib.biases import kernels
 from lib.biases.networks import Frozen, losses, mean_loss, rows, targets
 from lib.linear import Streams
 
+PRECISIONS = ("float32", "bfloat16")
 ORDER, STARTS = 2**30, 2**29  # streams of random numbers that no network's weights come from: order of batches, first masks
 
 
@@ -197,14 +198,19 @@ def train_fully(
     seed: int = 0,
     constant_rate: bool = False,
     epsilon: float = 1e-8,
+    precision: str = "float32",
     label: str = "",
 ) -> Learned:
     """The comparison: the same architecture from the same start, a single network with all weights and biases trained.
 
     The result holds the trained weights as `network`, and biases (1, units) and (classes,). Options as in `train_biases`.
+    With precision="bfloat16" the products of matrices are taken in 16 bits (sums and weights stay in 32), which is up to
+    three times faster on processors that have such instructions, and slower on others.
     """
     if network.seeds != 1:
         raise ValueError("a fully trained network is trained alone: its weights are its own")
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
     x = rows("train_fully", network, x)
     y = targets("train_fully", network, y, loss, x)
     w, a = network.w.clone().requires_grad_(), network.a.clone().requires_grad_()
@@ -213,8 +219,9 @@ def train_fully(
 
     def gradient(chosen: Tensor, progress: float) -> Tensor:
         with torch.enable_grad():
-            outputs = functional.linear(functional.linear(x[chosen], w, b).relu_(), a, c)[None]
-            now = losses(outputs, y[chosen], loss)
+            with torch.autocast(w.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                outputs = functional.linear(functional.linear(x[chosen], w, b).relu_(), a, c)[None]
+            now = losses(outputs.to(w.dtype), y[chosen], loss)
             for p, slope in zip((w, b, a, c), torch.autograd.grad(now.sum(), (w, b, a, c)), strict=True):
                 p.grad = slope
         return now.detach()

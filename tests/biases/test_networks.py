@@ -297,6 +297,19 @@ def test_full_training_is_that_of_a_plain_loop():
         assert torch.allclose(p, value, atol=1e-5)
 
 
+def test_products_in_16_bits_learn_the_same():
+    """Weights stay in 32 bits; what is learned differs by rounding of the products, a few thousandths."""
+    x, network = torch.rand(200, 30, generator=torch.Generator().manual_seed(0)), biases.frozen(50, 30, 3)
+    y = (x[:, :3]).argmax(1)
+    exact, short = (biases.train_fully(network, x, y, epochs=5, batch=20, precision=p) for p in ("float32", "bfloat16"))
+    assert short.network.w.dtype == torch.float32 and not torch.equal(short.network.w, exact.network.w)
+    moved = (exact.network.w - network.w).norm()
+    assert (short.network.w - exact.network.w).norm() < 0.15 * moved
+    assert torch.allclose(short.loss, exact.loss, rtol=0.02)
+    with pytest.raises(ValueError, match="float32, bfloat16"):
+        biases.train_fully(network, x, y, precision="float16")
+
+
 def test_unit_variance_is_the_variance(digits):
     network = network_of(50, seeds=2)
     bias = torch.randn(2, 50, generator=torch.Generator().manual_seed(0))

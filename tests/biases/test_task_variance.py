@@ -60,3 +60,29 @@ def test_every_rule_finds_two_groups(rule):
     random = np.random.RandomState(1)
     vectors = np.repeat(np.array([[1.0, 0, 0], [0, 1, 1]]), 100, axis=0) + 0.05 * random.randn(200, 3)
     assert task_variance.number_of_clusters(vectors, rule, largest=5) == 2
+
+
+def test_single_task_units_are_counted_without_clusters():
+    variance = torch.tensor([[4.0, 1.0, 0.0, 1.0], [2.0, 0.9, 0.0, 0.0], [1.0, 0.0, 0.0, 0.3]])
+    assert task_variance.single_task(variance) == 0.5  # the first, just so, and the last; a silent unit has no task
+    assert task_variance.single_task(variance, factor=4) == 0
+
+
+def test_controls_keep_what_they_say():
+    bias = torch.randn(3, 5000, generator=torch.Generator().manual_seed(0)) * torch.tensor([[1.0], [2.0], [3.0]]) + 1
+    dealt, gaussian = (task_variance.control(bias, kind, seed=1) for kind in ("dealt", "Gaussian"))
+    assert torch.equal(dealt.sort(1).values, bias.sort(1).values) and not torch.equal(dealt, bias)
+    orders = [row.argsort() for row in dealt]
+    assert not torch.equal(orders[0], orders[1])  # each task has an order of its own
+    assert torch.allclose(gaussian.mean(1), bias.mean(1), atol=0.2) and torch.allclose(gaussian.std(1), bias.std(1), rtol=0.05)
+    assert torch.equal(task_variance.control(bias, "learned"), bias) and task_variance.control(bias, "none").abs().max() == 0
+    with pytest.raises(ValueError, match="dealt, Gaussian"):
+        task_variance.control(bias, "shuffled")
+
+
+def test_rectified_variance_is_that_of_a_rectified_gaussian():
+    mean = torch.tensor([-1.0, -0.5, 0.0, 1.0, 6.0], dtype=torch.float64)
+    spread = torch.tensor([1.0, 0.7, 2.0, 1.5, 1.0], dtype=torch.float64)
+    drawn = torch.randn(400_000, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sampled = torch.relu(mean + spread * drawn).var(0)
+    assert torch.allclose(task_variance.rectified_variance(mean, spread), sampled, rtol=0.02)

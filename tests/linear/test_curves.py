@@ -127,3 +127,10 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
 def test_area_between_two_curves_by_hand():
     reference = torch.tensor([[3.0, 4], [2, 3], [1, 1]])
     assert curves.area(reference + torch.tensor([1.0, -2]), reference).tolist() == pytest.approx([3 / 6, 6 / 8])
+
+
+@pytest.mark.parametrize("align", [curves.best_shift, curves.best_stretch])
+def test_what_no_moving_mends_is_relative_to_the_start(align):
+    t = torch.linspace(0, 10, 101, dtype=torch.float64)
+    found = align(t, torch.full_like(t, 2.0), torch.full_like(t, 3.0), until=torch.tensor(4.0))
+    assert float(found.distance) == pytest.approx(0.5)

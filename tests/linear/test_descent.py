@@ -123,3 +123,9 @@ def test_crossings():
     assert falling[:2].tolist() == [1.5, 0.0] and falling[2].isnan()
     assert crossing(time, values, 2.0, rising=True)[1] == pytest.approx(2.4)
     assert Recording(time, {"loss": values}).time_to(2.0)[0] == 1.5
+
+
+def test_no_steps_leave_the_start_and_one_row():
+    w = torch.tensor([1.0, 2.0])
+    run = descend([w], quadratic, step=0.1, steps=0, observe=lambda ws: {"w": ws[0]})
+    assert run.time.tolist() == [0] and run["w"].tolist() == [[1.0, 2.0]] == [w.tolist()]

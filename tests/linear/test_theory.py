@@ -176,3 +176,10 @@ def test_deep_modes_have_their_time_scale():
     times = torch.linspace(0, 12, 30, dtype=torch.float64)
     slow = linear.deep_mode_strength(4 * times, 1.5, 0.7, 0.02, 3, tau=4.0)
     assert torch.allclose(slow, linear.deep_mode_strength(times, 1.5, 0.7, 0.02, 3), rtol=1e-9)
+
+
+def test_misalignment_is_relative_to_the_largest_variance():
+    """By hand: the modes of a diagonal matrix are the axes, so Vᵀ Sigma_x V is Sigma_x itself."""
+    sigma_x = torch.tensor([[4.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
+    found = linear.modes(torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)), sigma_x)
+    assert found.misalignment == pytest.approx(0.25) and found.d.tolist() == pytest.approx([4, 2])

@@ -11,6 +11,7 @@ import torch
 from playwright.sync_api import sync_playwright
 
 from lib import biases
+from lib.press import pages
 from lib.press.explorers import EXPLORERS, directive, draws, kinks, stage
 from lib.press.plots import COLOURS
 from lib.press.workbench import browser as installed
@@ -116,13 +117,13 @@ def test_the_numbers_look_random():
 
 def test_biases_alone_learn_as_train_biases_does():
     """The explorer's Adam in double precision beside the library's training, which works in single precision."""
-    net, goal, steps = kinks.units(16, 4), kinks.target("wave"), 30
-    ours, _ = kinks.learned(net, goal, steps)
-    frozen = biases.Frozen(net.b_in.float(), net.a.float())
-    data = biases.training.PreActivations(frozen, kinks.grid().float(), dtype="float32")
+    (net, start), goal, steps = kinks.frozen(16, 4), kinks.target("wave"), 30
+    ours, _ = kinks.learned(net, start, goal, steps)
+    frozen = biases.Frozen(net.w.float(), net.a.float())
+    data = biases.PreActivations(frozen, kinks.grid().float(), dtype="float32")
     theirs = biases.train_biases(frozen, data, goal[:, None].float(), epochs=steps, batch=kinks.POINTS, rate=kinks.RATE,
-                                 loss="squared", start=net.bias[None].float(), constant_rate=True)  # fmt: skip
-    assert torch.allclose(theirs.bias[0].double(), ours.bias, atol=1e-4)
+                                 loss="squared", start=start.float(), constant_rate=True)  # fmt: skip
+    assert torch.allclose(theirs.bias.double(), ours, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", EXPLORERS)
@@ -154,6 +155,12 @@ def test_colours_keep_their_meaning_in_the_dark():
     assert set(both["light"]) == set(both["dark"])
     for theme in both.values():
         assert len(set(theme.values())) == len(theme)
+
+
+def test_no_page_goes_stale_with_an_explorer():
+    for page in pages.every():
+        used = pages.stored(page)["metadata"]["racing"]["fingerprint"]["files"]
+        assert not [name for name in used if "explorers" in name or name.startswith("book/_static")], page.name
 
 
 @pytest.mark.parametrize("name", EXPLORERS)

@@ -1,5 +1,5 @@
-/* Learning with biases alone. Twins: lib.biases (a Frozen network, train_biases on the squared loss with all items in one batch and a
-   constant rate) and lib.biases.theory.network. Weights never move; a unit's kink is at -b/w, and learning a bias moves it. */
+/* Learning with biases alone. Twins: lib.biases (a Frozen network, answers, mean_loss, train_biases on the squared loss with all items in one
+   batch and a constant rate). Weights never move; a unit's kink is at -b/w, and learning a bias moves it. */
 (function (root) {
   "use strict";
   const E = (root.Explorers = root.Explorers || {}), K = (E.kinks = {});
@@ -100,6 +100,10 @@
     place.addEventListener("pointerup", end);
     place.addEventListener("pointercancel", end);
     K.update(models);
+    if (!E.still()) return;
+    E.stop("kinks");
+    K.paint(models);
+    E.say("kinks", "A network with frozen random weights, before it learns. Press Learn anew, or draw a curve.");
   };
 
   /* The target follows the pointer: between two of its places a straight line, elsewhere it stays. */

@@ -209,7 +209,7 @@
       R.paint(models);
     });
     R.reset(models);
-    R.go(models);
+    if (!E.still()) R.go(models);
   };
 
   R.toggle = function (models, i) {

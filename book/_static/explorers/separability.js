@@ -5,7 +5,6 @@
   const E = (root.Explorers = root.Explorers || {}), S = (E.separability = {});
   const HIDDEN = 128, RATE = 0.4, STEPS = 150, LONG = 600, STD = Math.sqrt(4e-8 / HIDDEN), LEVEL = 0.2;
   const SIZE = { features: 3, hidden: HIDDEN, outputs: 1, items: 4, mean: true };
-  S.CROSSOVER = Math.sqrt(2 / 3);
 
   /* One pathway per class sees the margin alone; one per point sees the whole vector. Make Haste Slowly Eqs 13-17 and Appendix C. */
   S.line = (margin) => ({ s: margin / 2, d: margin ** 2 / 2, groups: 2, a0: (HIDDEN / 2) * STD ** 2 / 2 });

@@ -9,6 +9,7 @@
 
   E.dark = () => document.documentElement.dataset.theme === "dark";
   E.colour = (name) => (E.dark() ? E.palette.dark : E.palette.light)[name] || name;
+  E.still = () => matchMedia("(prefers-reduced-motion: reduce)").matches; // then nothing moves before it is asked to
   E.models = (name) => shown.get(name).models;
   E.element = (name, model) => shown.get(name).views.get(model).el;
   E.view = (name, model) => shown.get(name).views.get(model);

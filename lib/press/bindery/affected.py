@@ -25,6 +25,7 @@ OTHERS = {
     r"book/.*\.md|book/.*\.ipynb": "tests/press/test_pages.py",
     r"book/presets\.yml": "tests/press/test_runs.py",
     r"_toc\.yml|_config\.yml|book/_static/.*|book/.*\.md": "tests/test_book.py",
+    r"book/_static/explorers/.*": "tests/press/test_explorers.py",
     r"data/.*": "tests/data/test_datasets.py",
     r"lib/.*": "tests/test_house.py",
 }

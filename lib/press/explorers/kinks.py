@@ -8,7 +8,7 @@ from bokeh.models import ColumnDataSource
 from bokeh.models.layouts import Column
 from matplotlib.figure import Figure
 
-from lib.biases import theory
+from lib import biases
 from lib.press.explorers import draws, stage
 from lib.press.plots import COLOURS, drawing
 
@@ -42,35 +42,36 @@ def grid() -> torch.Tensor:
     return torch.linspace(-1, 1, POINTS, dtype=torch.float64)[:, None]
 
 
-def units(count: int, seed: int) -> theory.Units:
-    """The frozen weights that a browser draws, and biases with kinks anywhere in [-1, 1]: `K.draw` in kinks.js."""
-    w, a, kink = torch.from_numpy(2 * draws.uniforms(seed, 3 * count) - 1).split(count)
-    return theory.Units(2 * w[:, None], -2 * w * kink, 12 / math.sqrt(count) * a[None])
+def frozen(units: int, seed: int) -> tuple[biases.Frozen, torch.Tensor]:
+    """The weights that a browser draws and freezes, in double precision, biases (1, units) with kinks in [-1, 1]: `K.draw`."""
+    w, a, kink = torch.from_numpy(2 * draws.uniforms(seed, 3 * units) - 1).split(units)
+    return biases.Frozen(2 * w[:, None], 12 / math.sqrt(units) * a[None]), (-2 * w * kink)[None]
 
 
-def learned(net: theory.Units, goal: torch.Tensor, steps: int) -> tuple[theory.Units, list[float]]:
-    """Biases after so many steps of Adam on all points at once, in double precision, and the losses before each and at the end.
+def learned(net: biases.Frozen, bias: torch.Tensor, goal: torch.Tensor, steps: int) -> tuple[torch.Tensor, list[float]]:
+    """Biases (1, units) after so many steps of Adam on all points at once, and the losses before each of them and at the end.
 
     The same as `biases.train_biases` with the squared loss, one batch and a constant rate, which works in single precision.
     """
-    bias = net.bias.clone().requires_grad_()
+    bias = bias.clone().requires_grad_()
     optimiser, losses = torch.optim.Adam([bias], lr=RATE), []
     for step in range(steps + 1):
         optimiser.zero_grad()
-        loss = (theory.network(net._replace(bias=bias), grid())[:, 0] - goal).square().mean() / 2
+        loss = biases.mean_loss(net, bias, grid(), goal[:, None], loss="squared").sum()
         losses.append(float(loss.detach()))
         if step < steps:
             loss.backward()
             optimiser.step()
-    return net._replace(bias=bias.detach()), losses
+    return bias.detach(), losses
 
 
 def expected(setting: dict) -> dict:
     """The target, the loss before and after learning, the biases and the answers."""
     goal = target(setting["target"])
-    net, losses = learned(units(setting["units"], setting["seed"]), goal, setting["steps"])
-    answer = theory.network(net, grid())[:, 0]
-    return {"target": goal, "before": losses[0], "loss": losses[-1], "bias": net.bias, "answer": answer}
+    net, start = frozen(setting["units"], setting["seed"])
+    bias, losses = learned(net, start, goal, setting["steps"])
+    answer = biases.answers(net, bias, grid())[0, :, 0]
+    return {"target": goal, "before": losses[0], "loss": losses[-1], "bias": bias[0], "answer": answer}
 
 
 def layout() -> Column:
@@ -117,13 +118,13 @@ def layout() -> Column:
 
 def picture() -> Figure:
     """The explorer's first curve, learned."""
-    goal, start = target("wave"), units(64, 4)
-    net, losses = learned(start, goal, 1000)
+    goal, (net, start) = target("wave"), frozen(64, 4)
+    bias, losses = learned(net, start, goal, 1000)
     x = grid()[:, 0]
     fig, (left, right) = drawing.panels(2, height=2.9)
     left.plot(x, goal, color=COLOURS["data"], linewidth=5, alpha=0.45, label="a curve")
-    left.plot(x, theory.network(net, grid())[:, 0], color=COLOURS["bias"], label="the network")
-    left.plot(-net.bias / net.b_in[:, 0], torch.full_like(net.bias, -1.1), "^", color=COLOURS["bias"], alpha=0.5, label="kinks")
+    left.plot(x, biases.answers(net, bias, grid())[0, :, 0], color=COLOURS["bias"], label="the network")
+    left.plot(-bias[0] / net.w[:, 0], torch.full_like(bias[0], -1.1), "^", color=COLOURS["bias"], alpha=0.5, label="kinks")
     left.set(xlabel="input x", ylabel="output y", xlim=(-1, 1), ylim=(-1.2, 1.2))
     left.legend(fontsize=9)
     right.plot(torch.tensor(losses) / goal.square().mean() * 2, color=COLOURS["bias"])

@@ -24,7 +24,6 @@ DRESSED = re.compile(r"(?P<before>[^\n]?)<!-- book: (?P<source>.*?) -->\n.*?<!--
 SHOWN = re.compile(r"<!--([\w:-]+) ([^`]*?)-->.*?<!---->", re.S)
 TITLES = {
     "answer": "The short answer",
-    "explorer": "An explorer of the rendered book",
     "prf:theorem": "Theorem",
     "prf:lemma": "Lemma",
     "prf:proposition": "Proposition",
@@ -239,6 +238,8 @@ def directive(name: str, title: str, body: list[str], context: Context) -> str:
         title = f"{TITLES[name]} ({shown} shows it)." if shown else f"{TITLES[name]}."
     elif name in TITLES:
         title = f"{TITLES[name]} ({title})." if title else f"{TITLES[name]}."
+    elif name == "explorer" and text:
+        title = "Something to play with, in the rendered book."
     elif name not in PROSE and not text:
         return f"*(The book shows its {name.replace('-', ' ')} here.)*"
     else:

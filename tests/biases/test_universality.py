@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.biases import theory
 from lib.biases.recurrent import Recurrent, predict
+from lib.biases.theory import universality as theory
 
 
 def normal(*shape, seed=0):
@@ -217,3 +217,47 @@ def test_the_hat_has_its_kinks_and_slopes():
     x = torch.tensor([-1.0, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 1.0], dtype=torch.float64)[:, None]
     expected = torch.tensor([0, 0, 0.162, 0.324, 0.324, 0.324, 0.162, 0, 0], dtype=torch.float64)
     assert torch.allclose(theory.network(theory.hat(), x).flatten(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_recurrent_masks_are_found_as_by_brute_force(n):
+    """Plain: draw whole networks and try every mask."""
+    from itertools import combinations
+
+    wanted_w, rest, near, gamma, width, trials = 0.2 * normal(n, n), 0.2 * normal(n, 2, seed=1), 0.9, 0.2, 6, 3000
+    generator = torch.Generator().manual_seed(5)
+    drawn = (2 * torch.rand(trials, width, width + 2, generator=generator, dtype=torch.float64) - 1) * (gamma + 1)
+    good = torch.zeros(trials, dtype=torch.bool)
+    for mask in combinations(range(width), n):
+        units = list(mask)
+        w, other = drawn[:, units][:, :, units], drawn[:, units, width:]
+        good |= ((w - wanted_w).abs() < near).all(-1).all(-1) & ((other - rest).abs() < near).all(-1).all(-1)
+    share = theory.simulate_recurrent_masks(width, wanted_w, rest, near, gamma, trials, seed=2)
+    assert 0.05 < share < 0.95 and abs(share - float(good.double().mean())) < 4 * math.sqrt(0.5 / trials)
+
+
+def test_recurrent_width_is_where_one_mask_is_expected():
+    for n, rest, near in ((1, 3, 0.5), (2, 3, 0.5), (3, 3, 0.3)):
+        width = 10 ** theory.log10_recurrent_width(n, rest, near, 0.5)
+        masks = math.exp(math.lgamma(width + 1) - math.lgamma(width - n + 1) - math.lgamma(n + 1))
+        assert masks * theory.luck(n * (n + rest), near, 0.5) == pytest.approx(1, rel=1e-6)
+    ratio = theory.log10_recurrent_width(32, 3, 1e-9, 0.5) - theory.log10_recurrent_width(32, 3, 1e-8, 0.5)
+    assert ratio == pytest.approx(35, abs=0.01)  # q^-(n + k)
+
+
+def test_the_corrected_trajectory_bound_holds():
+    """Random networks whose parameters are met within `near`: Eq. D.12 with the number of outputs in front."""
+    gamma, near, steps = 0.5, 0.1, 4
+    for seed in range(30):
+        n, outputs = 1 + seed % 3, 1 + seed % 9
+        shapes = ((n, n), (n, 1), (n,), (outputs, n))
+        wanted = [gamma * torch.tanh(normal(*shape, seed=seed)) for shape in shapes]
+        met = [p + near * torch.sign(normal(*p.shape, seed=seed + 1)) for p in wanted]
+        x = torch.tanh(normal(steps, 1, seed=seed + 2))
+        paths = [predict(Recurrent(*p), x) for p in (wanted, met)]
+        eye = torch.eye(n, dtype=torch.float64)
+        states = max(float(predict(Recurrent(*p[:3], eye), x).abs().sum(-1).max()) for p in (wanted, met))
+        bound = theory.trajectory_error_bound(n, outputs, steps, gamma + 1, near, 1.0, states, corrected=True)
+        assert float((paths[0] - paths[1]).abs().sum()) <= bound
+        printed = theory.trajectory_error_bound(n, outputs, steps, gamma + 1, near, 1.0, states, corrected=False)
+        assert printed * outputs == pytest.approx(bound * n)

@@ -62,7 +62,8 @@ def bounded_recurrent(network: Recurrent, alpha: int, recurrent_power: int = 2) 
     """The same for recurrent networks, with alpha² copies of each unit.
 
     Every copy hears all alpha² copies of every other, each at 1/alpha of its size: recurrent weights must be divided by
-    alpha² (`recurrent_power` 2). Dividing all parameters by alpha, as the proof of Lemma 2 needs it from Eq. A.2, is power 1.
+    alpha² (`recurrent_power` 2), as they are when Proposition 1 is applied to Eq. E.6 and the result brought into the form of
+    Eq. E.12. Power 1 divides them like all other parameters.
     """
     copies = alpha**2
     small = {name: getattr(network, name) / alpha for name in ("b_in", "bias", "c", "r0")}
@@ -176,6 +177,56 @@ def simulate_recurrent_blocks(
     return float((near_enough(wanted_w) & near_enough(wanted_rest)).any(-1).double().mean())
 
 
+def simulate_recurrent_masks(
+    width: int, wanted_w: Tensor, wanted_rest: Tensor, near: float, gamma: float, trials: int, seed: int = 0
+) -> float:
+    """Share of random recurrent networks in which *some* mask selects units near W (n, n) and the other parameters (n, k).
+
+    A unit can stand for wanted unit s if its own weight and its k other parameters are near those of s. Weights between units
+    are drawn for these candidates alone, which changes no probability.
+    """
+    streams, reach, n = Streams(1, seed), gamma + 1, len(wanted_w)
+    alone = torch.cat([wanted_w.diagonal()[:, None], wanted_rest], 1)  # (n, 1 + k)
+    found = 0
+    for _ in range(trials):
+        drawn = streams.uniform(width, alone.shape[1], low=-reach, high=reach)[0]
+        fits = ((drawn[:, None] - alone).abs() < near).all(-1)  # (width, n)
+        some = fits.any(1).nonzero()[:, 0]  # in order
+        between = streams.uniform(len(some), len(some), low=-reach, high=reach)[0]
+        close = (between[..., None, None] - wanted_w).abs() < near  # (to, from, n, n): weight from unit b to unit a as W[s, t]
+        found += _ordered(fits[some], close, n)
+    return found / trials
+
+
+def _ordered(fits: Tensor, close: Tensor, n: int, taken: tuple[int, ...] = ()) -> bool:
+    """Whether units with increasing indices can be found for the wanted units from number len(taken) on."""
+    slot = len(taken)
+    if slot == n:
+        return True
+    first = taken[-1] + 1 if taken else 0
+    for unit in (fits[first:, slot].nonzero()[:, 0] + first).tolist():
+        agrees = all(close[unit, b, slot, t] and close[b, unit, t, slot] for t, b in enumerate(taken))
+        if agrees and _ordered(fits, close, n, (*taken, unit)):
+            return True
+    return False
+
+
+def log10_recurrent_width(n: int, rest: int, near: float, gamma: float) -> float:
+    """Decadic logarithm of the width at which a random recurrent network is expected to have one good mask of n units.
+
+    There are (width choose n) masks, and each is good with probability q^(n (n + rest)), q = near / (gamma + 1): the width
+    grows as q^-(n + rest). No mask can be likely at a smaller width (the first moment bounds the probability). Not in the paper.
+    """
+    needed = -log_luck(n * (n + rest), near, gamma)  # logarithm of the number of masks that it takes
+    low, high = math.log(n), (needed + math.lgamma(n + 1)) / n + math.log(n) + 1
+    for _ in range(100):
+        middle = (low + high) / 2
+        width = math.exp(middle) if middle < 30 else math.inf
+        many = math.lgamma(width + 1) - math.lgamma(width - n + 1) if width < math.inf else n * middle
+        low, high = (middle, high) if many - math.lgamma(n + 1) < needed else (low, middle)
+    return high / math.log(10)
+
+
 def sweet_spot(per_unit: int) -> float:
     """The range gamma at which the least random units are needed, 2 / (per_unit - 2): a closed form for the paper's remark.
 
@@ -251,6 +302,18 @@ def output_error_bound(n: int, outputs: int, gamma: float, near: float, largest_
     """
     largest_phi = domain * (1 + largest_x)
     return n * outputs * (gamma * (1 + largest_x) + largest_phi) * near
+
+
+def trajectory_error_bound(
+    n: int, outputs: int, steps: int, size: float, near: float, largest_x: float, largest_r: float, corrected: bool
+) -> float:
+    """Bound on the summed output error over `steps` steps when n recurrent ReLU units are met within `near`. Eq. D.12.
+
+    With alpha = 0 and beta = 1; `size` bounds all parameters (the paper's R), `largest_x` and `largest_r` the 1-norms of inputs
+    and states. As printed it begins with n; the 1-norm of the output's error grows with the number of outputs instead.
+    """
+    inside = size * n * (largest_x + largest_r + 1) * powers(size * n, steps - 1) + largest_r
+    return (outputs if corrected else n) * steps * inside * near
 
 
 def powers(k: float, last: int) -> float:

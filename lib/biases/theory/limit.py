@@ -1,0 +1,145 @@
+"""The kernel limit of bias learning: what very wide networks learn, and what N units learn of it.
+
+Around biases of zero a network of frozen weights is linear in its biases,
+
+    y(x) = y_0(x) + sum_i a_i 1[w_i · x > 0] b_i,
+
+with one random feature per unit: its output weights times its gate. Two images share a unit's gate with probability
+(π - angle)/2π, the arc-cosine kernel of degree zero (Cho and Saul 2009), and output weights of mean zero keep the classes
+apart. So infinitely many units make a kernel machine for each class, and N units are N random features for all classes
+together. Their ridge regression behaves like the kernel's with a larger ridge, at which the kernel machines of all classes
+have N degrees of freedom in all (the equivalent of Jacot et al. 2020 and LeJeune et al. 2024 for random features). Nothing of
+this is in Williams et al.; it is the theory beside their Fig. 1A.
+
+`predicted` is the theory, `linearised` the simulation that it predicts. Images are rows x (items, pixels), targets y (items,
+classes); numbers are float64. Ridges are in units of the kernel, as if features were divided by sqrt(units) · std(a).
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lib.biases.networks import Frozen, rows
+from lib.linear import axes
+
+
+@axes(x="items pixels", other="others pixels")
+def gate_kernel(x: Tensor, other: Tensor) -> Tensor:
+    """Probability (items, others) that a random gate through the origin is open for both images: (π - angle)/2π.
+
+    Exact for weights whose law does not depend on direction, and in the limit of many pixels for independent ones.
+    """
+    x, other = x.double(), other.double()
+    lengths = x.norm(dim=1)[:, None] * other.norm(dim=1)
+    return (math.pi - torch.arccos((x @ other.mT / lengths).clamp(-1, 1))) / (2 * math.pi)
+
+
+def shared_gates(network: Frozen, x: Tensor, other: Tensor) -> Tensor:
+    """Share (items, others) of a network's units that are active on both images at zero bias: the kernel of N units."""
+    one, two = ((rows("shared_gates", network, v) @ network.w.T > 0).double() for v in (x, other))
+    return one @ two.mT / len(network.w)
+
+
+def gates_flipped(network: Frozen, bias: Tensor, x: Tensor) -> float:
+    """Share of pairs of a unit and an image whose gate learning has turned; zero as long as the network is linear in b."""
+    drive = rows("gates_flipped", network, x, bias=bias) @ network.w.T
+    return float(((drive > 0) != (drive + bias.flatten() > 0)).double().mean())
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel on training images, diagonalised, and its values towards test images: what `predicted` needs of the data."""
+
+    values: Tensor  # (items,) eigenvalues
+    vectors: Tensor  # (items, items)
+    across: Tensor  # (tests, items) kernel of test images with training images, in the basis of `vectors`
+    own: Tensor  # (tests,) kernel of each test image with itself
+
+    @staticmethod
+    def of(x: Tensor, x_test: Tensor) -> "Kernel":
+        """The gate kernel of images x (items, pixels) and x_test (tests, pixels)."""
+        values, vectors = torch.linalg.eigh(gate_kernel(x, x))
+        own = torch.full((len(x_test),), 0.5, dtype=torch.float64)
+        return Kernel(values.clamp(min=0), vectors, gate_kernel(x_test, x) @ vectors, own)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Mean outputs (tests, classes) over networks, and the variance (tests,) of each output between networks."""
+
+    mean: Tensor
+    variance: Tensor
+    ridge: float  # the kernel's ridge at which it equals the mean network
+
+    def error(self, y: Tensor) -> float:
+        """Mean over test images of the squared error, summed over classes, that a single network is expected to have."""
+        return float((self.mean - y).square().sum(1).mean() + self.variance.mean() * y.shape[1])
+
+    def accuracy(self, labels: Tensor, draws: int = 200, seed: int = 0) -> float:
+        """Expected share of right answers of a single network, whose outputs scatter normally around their mean."""
+        generator = torch.Generator().manual_seed(seed)
+        scatter = self.variance.sqrt()[:, None]
+        right = [
+            (self.mean + scatter * torch.randn(self.mean.shape, generator=generator, dtype=torch.float64)).argmax(1) == labels
+            for _ in range(draws)
+        ]
+        return float(torch.stack(right).double().mean())
+
+
+def effective_ridge(values: Tensor, units: float, classes: int, ridge: float) -> float:
+    """The ridge m of the kernel machine that `units` random features with ridge `ridge` make on average.
+
+    Solves ridge = m (1 - classes/units · sum_k v_k / (v_k + m)) for m. With no ridge and fewer units than targets, m is where
+    the kernel machines of all classes have `units` degrees of freedom.
+    """
+    low, high = 1e-15, float(values.sum()) * max(classes / units, 1) + ridge + 1
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        reached = middle * (1 - classes / units * float((values / (values + middle)).sum()))
+        low, high = (middle, high) if reached < ridge else (low, middle)
+    return math.sqrt(low * high)
+
+
+def predicted(kernel: Kernel, y: Tensor, units: float, ridge: float) -> Prediction:
+    """What linearised networks of `units` units learn from targets y (items, classes); units = math.inf is the kernel machine.
+
+    The mean is kernel ridge regression with the `effective_ridge` m. Outputs vary around it by q |f|² / (units - d) with |f|²
+    the squared norm of the learned function in the kernel's space, q what a test image's features keep outside of the training
+    images' at ridge m, and d = classes · sum_k (v_k / (v_k + m))².
+    """
+    classes, values = y.shape[1], kernel.values
+    m = ridge if math.isinf(units) else effective_ridge(values, units, classes, ridge)
+    shrunk = (kernel.vectors.mT @ y.double()) / (values + m)[:, None]  # (items, classes)
+    mean = kernel.across @ shrunk
+    if math.isinf(units):
+        return Prediction(mean, torch.zeros(len(mean), dtype=torch.float64), m)
+    norm = float((values[:, None] * shrunk.square()).sum())
+    squares = kernel.across.square()
+    outside = kernel.own - 2 * (squares / (values + m)).sum(1) + (squares * values / (values + m).square()).sum(1)
+    freedom = classes * float((values / (values + m)).square().sum())
+    return Prediction(mean, outside.clamp(min=0) * norm / (units - freedom), m)
+
+
+def linearised(network: Frozen, x: Tensor, y: Tensor, x_test: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+    """The linear network itself: its biases (units,) by ridge regression on y (items, classes), and its test outputs.
+
+    A single network; the output at zero bias is left out. Solves in the smaller of units and targets.
+    """
+    if network.seeds != 1:
+        raise ValueError("one network at a time: each has biases of its own")
+    gates, gates_test = ((rows("linearised", network, v) @ network.w.T > 0).double() for v in (x, x_test))
+    a = network.a.double() / (network.a.double().square().mean().sqrt() * math.sqrt(network.units))  # (classes, units)
+    y = y.double()
+    towards = ((y.mT @ gates) * a).sum(0)  # (units,)
+    if network.units <= y.numel():
+        square = (a.mT @ a) * (gates.mT @ gates)
+        bias = torch.linalg.solve(square + ridge * torch.eye(len(square), dtype=torch.float64), towards)
+    else:
+        features = (a[:, None] * gates).flatten(0, 1)  # (classes · items, units)
+        square = features @ features.mT
+        weights = torch.linalg.solve(square + ridge * torch.eye(len(square), dtype=torch.float64), y.mT.flatten())
+        bias = features.mT @ weights
+    outputs = torch.stack([gates_test @ (row * bias) for row in a], 1)
+    return bias / (network.a.double().square().mean().sqrt() * math.sqrt(network.units)), outputs
