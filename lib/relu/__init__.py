@@ -2,8 +2,8 @@
 
 `networks` draws, runs and trains them (`backpropagation` is the gradient by hand), `gating` says which units are on when,
 `realisable` which gates there can be. `separability` and `contexts` are the races of Make Haste Slowly; `linearization`
-belongs to early linearisation, `representations` to the geometry of hidden layers, `tangent` is the kernel limit.
-`minibatches` trains the same networks on images, which are rows there, (images, pixels); everywhere else items are columns.
+belongs to early linearisation, `representations` to the geometry of hidden layers. `minibatches` trains the same
+networks on images, which are rows there, (images, pixels); everywhere else items are columns.
 
 Ensembles are (conditions, seeds); data that differ between conditions are (conditions, 1, features, items). The loss is half
 the squared error, averaged over items; both papers sum it, and their pages say reduction="sum".
@@ -48,6 +48,5 @@ __getattr__, __dir__, __all__ = door(
         "linearization": (),
         "minibatches": (),
         "representations": (),
-        "tangent": (),
     },
 )

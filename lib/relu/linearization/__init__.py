@@ -7,6 +7,7 @@ hidden)], x (..., features, items). The paper sums its loss over items: train wi
 
 `constant`: the constant and its mode. `units`: what single units do, and which solution they end up with. `prediction`: the
 learning curve of a ReLU network in closed form, from its initial weights. `onset`: how strong a constant must be.
+`tangent`: the other linearisation, in the weights around where they start, which is the kernel limit.
 Bias-mediated early linearization, Sections 4 to 6 and Appendices B, C and F.
 
     from lib import linear, relu
@@ -28,5 +29,6 @@ __getattr__, __dir__, __all__ = door(
         "units": ("kinks", "kink_velocity", "linearisation_time", "at", "keep_units", "linear_preference"),
         "prediction": ("growing_part", "rectified_strength", "predicted_loss", "delay", "delay_as_printed"),
         "onset": ("Direction", "early_directions", "typical_speed", "without_bias", "predicted_on", "threshold"),
+        "tangent": (),
     },
 )
