@@ -47,7 +47,8 @@ class Answer(Generated):
             raise self.error(f"no executed cell of {self.page.name} draws a figure named {name}")
         self.env.note_dependency(str(self.page.notebook))
         picture = f"```{{image}} /_build/figures/{name}.png\n:alt: {alt}\n:class: hero\n:target: '#{name}'\n```"
-        return self.parse(f"````{{div}} answer\n**The short answer.** {chr(10).join(self.content)}\n\n{picture}\n````")
+        shown = f"````{{div}} figure\n{picture}\n````"  # a figure to those who look for figures, without a number of its own
+        return self.parse(f"`````{{div}} answer\n**The short answer.** {chr(10).join(self.content)}\n\n{shown}\n`````")
 
 
 def figure_alt(page: pages.Page, name: str) -> str | None:
