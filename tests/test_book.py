@@ -216,7 +216,7 @@ def test_a_row_can_be_cited_and_a_figure_enlarges(chromium, book):
         assert f"#{name}" in tab.locator("dialog.racing-dialog pre").inner_text()
         tab.keyboard.press("Escape")
         assert tab.locator("dialog.racing-dialog").count() == 0
-        tab.locator("article figure img").first.click()
+        tab.locator("article figure:not(.explorer) img").first.click()
         assert tab.locator("dialog.racing-dialog img.large").is_visible()
         assert problems == []
 
