@@ -93,7 +93,8 @@ def of_runs(page: pages.Page, found: list[dict], chosen: list[str], room: int | 
     room = room or width()
     tables = [{line.claim.id: line for line in facts.lines(page, row["results"])} for row in found]
     other = [facts.changed(page, row["parameters"]) for row in found]
-    names = list(dict.fromkeys(name for settings in other for name in settings))
+    every = dict.fromkeys(name for row in found for name in row["parameters"])  # their order does not depend on that of the runs
+    names = [name for name in every if any(name in settings for settings in other)]
     own = {name: default for settings in other for name, (default, _) in settings.items()}
     head, body = ["run", *names, "verdicts", "seconds"], []
     for row, settings, table in zip(found, other, tables, strict=True):

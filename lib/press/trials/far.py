@@ -143,11 +143,15 @@ class Literals(TorchFunctionMode):
 
 @contextlib.contextmanager
 def machine():
-    """While this lasts, there is a device called `meta` that is not the CPU; optimisers have fused steps for it, as for CUDA."""
+    """While this lasts, there is a device called `meta` that is not the CPU; optimisers have fused steps for it, as for CUDA.
+
+    Precision stays as it is: mixed precision is not tried.
+    """
     optimisers = importlib.import_module("torch.optim.optimizer")
     known = [*optimisers._get_fused_kernels_supported_devices(), DEVICE.type]
     fused = unittest.mock.patch.object(optimisers, "_get_fused_kernels_supported_devices", lambda: known)
-    with fused, Literals(), Operations():
+    full = unittest.mock.patch.object(torch, "autocast", lambda *_, **__: contextlib.nullcontext())  # which knows real ones only
+    with fused, full, Literals(), Operations():
         yield "meta"
 
 
