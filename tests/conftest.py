@@ -1,5 +1,6 @@
 """What several test modules share: a small repository of its own, to break on purpose."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -9,8 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from lib.press.bindery import nursery
+
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
+# `python -m MODULE …` without a grammar of addresses that takes 1.2 seconds to load with notebooks, and that nobody asks.
+QUICK = "import runpy, sys; sys.modules['rfc3987_syntax'] = None; sys.argv = sys.argv[1:]"
+MODULE = f"{QUICK}; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
 
 HEADER = """---
 jupytext:
@@ -101,11 +107,16 @@ class Repository:
         assert old in text
         self.write(name, text.replace(old, new))
 
+    def environment(self) -> dict[str, str]:
+        """That of a user of this repository: without what belongs to this run of the tests, but for `forks`."""
+        forking = (nursery.ADDRESS, nursery.PYTHON) if nursery.PYTHON in os.environ else ()
+        clean = {k: v for k, v in os.environ.items() if k in forking or not k.startswith(("PYTEST", "RACING"))}
+        return clean | {"PYTHONPATH": str(self.root)}
+
     def run(self, *arguments: str, module: str = "lib", **environment: str) -> subprocess.CompletedProcess:
         """`python -m lib …` (or another module) inside this repository."""
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING"))}
-        env = clean | {"PYTHONPATH": str(self.root)} | environment
-        command = [sys.executable, "-m", module, *arguments]
+        env = self.environment() | environment
+        command = [sys.executable, *(["-m", "lib"] if module == "lib" else ["-c", MODULE, module]), *arguments]
         return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=300)
 
     def stale(self) -> list[str]:
@@ -117,7 +128,7 @@ class Repository:
         """Why a page is stale, asked of this repository's own machinery."""
         question = f"from lib.press import pages; print(*pages.stale(pages.find({name!r})), sep=chr(10))"
         done = subprocess.run(
-            [sys.executable, "-c", question],
+            [sys.executable, "-c", f"{QUICK}; {question}", ""],
             cwd=self.root,
             env=os.environ | {"PYTHONPATH": str(self.root)},
             text=True,
@@ -125,6 +136,24 @@ class Repository:
         )
         assert done.returncode == 0, done.stderr
         return [line for line in done.stdout.splitlines() if line]
+
+
+@pytest.fixture(scope="session")
+def nursed():
+    """An interpreter that forks: that of the whole suite, or one for the tests of this process."""
+    from lib.press.workbench import execution
+
+    with contextlib.ExitStack() as stack:
+        if nursery.ADDRESS not in os.environ:
+            stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT)))
+        yield
+
+
+@pytest.fixture
+def forks(nursed):
+    """Points, pages and their kernels start at once: for tests of what they do, not of how they start and end."""
+    with nursery.used():
+        yield
 
 
 @pytest.fixture
@@ -149,3 +178,41 @@ def executed(executed_template, tmp_path) -> Repository:
     copy = object.__new__(Repository)
     copy.root = target
     return copy
+
+
+@pytest.fixture(scope="session")
+def defaults():
+    """A function: for a room, the defaults of its functions and methods that are real numbers, and those that it promises.
+
+    {"module.function": {argument: default}} each; the promises are in `tests/defaults.yml`. Pages and readers leave them out.
+    """
+    import importlib
+    import inspect
+    import pkgutil
+
+    import yaml
+
+    promised = yaml.safe_load((ROOT / "tests" / "defaults.yml").read_text(encoding="utf-8"))
+
+    def of_function(function) -> dict:
+        values = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {
+            n: v
+            for n, v in plain.items()
+            if isinstance(v, float) or (isinstance(v, list) and any(isinstance(x, float) for x in v))
+        }
+
+    def of_room(room: str) -> tuple[dict, dict]:
+        found = {}
+        for info in pkgutil.walk_packages(importlib.import_module(f"lib.{room}").__path__, f"lib.{room}."):
+            module = importlib.import_module(info.name)
+            own = {name: thing for name, thing in vars(module).items() if getattr(thing, "__module__", "") == info.name}
+            for name, thing in dict(own).items():
+                if inspect.isclass(thing) and not hasattr(thing, "__dataclass_fields__"):
+                    own |= {f"{name}.{method}": value for method, value in vars(thing).items()}
+            functions = {name: of_function(thing) for name, thing in own.items() if inspect.isfunction(thing)}
+            found |= {f"{info.name.removeprefix('lib.')}.{name}": values for name, values in functions.items() if values}
+        return found, {name: values for name, values in promised.items() if name.startswith(f"{room}.")}
+
+    return of_room

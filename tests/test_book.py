@@ -72,8 +72,16 @@ def test_every_paired_page_is_in_the_table_of_contents():
     assert {f"book/{page.name}" for page in pages.every()} <= set(documents())
 
 
+PAGES = {f"book/{page.name}": page for page in pages.every()}
+FIRST = "() => { const i = document.querySelector('article img'); return i.getBoundingClientRect().top + scrollY }"
+
+
 @pytest.mark.parametrize("document", documents())
 def test_page_opens_without_errors_and_without_the_network(chromium, book, document):
+    """And while it is open: it fits a phone and dark mode, has its notebook's verdicts, and its answer on the first screens.
+
+    Opening a page costs two core-seconds, most of them for mathematics, so everything that needs no other start is asked here.
+    """
     with visit(chromium, book / f"{document}.html") as (tab, problems):
         if tab.locator(".math").count():
             tab.wait_for_selector("mjx-container", timeout=20000, state="attached")
@@ -85,32 +93,48 @@ def test_page_opens_without_errors_and_without_the_network(chromium, book, docum
         for source, alt, loaded in pictures:
             assert loaded, f"{source} does not load"
             assert len(alt) > 15 and not alt.startswith(("../", "_images")), f"{source} has no alt text"
+        if document in PAGES:
+            verdicts_of_the_notebook_are_on_the_page(tab, PAGES[document])
+            the_answer_and_its_figure_are_on_the_first_screens(tab, PAGES[document])
+        it_fits_a_narrow_screen_and_dark_mode(tab)
         assert problems == []
 
 
-@pytest.mark.parametrize("document", documents())
-def test_page_fits_a_narrow_screen_and_dark_mode(chromium, book, document):
+def verdicts_of_the_notebook_are_on_the_page(tab, page):
+    shown = tab.locator("table.check td.verdict").all_inner_texts()
+    measured, mine = claims.measured_in(page.name), claims.of_page(page.name)
+    assert len(shown) == len(measured)
+    for text, (name, record) in zip(shown, measured.items(), strict=True):  # recorded rows say when and at what cost
+        verdict = record["verdict"]
+        assert "(recorded" in text if verdict == "recorded" else text == rows.word(mine[name], verdict)
+    assert tab.locator(".at-a-glance a.download").count() == 2
+    assert {f"#{name}" for name in mine} <= set(tab.locator("a.claim-link").evaluate_all("all => all.map(a => a.hash)"))
+    addresses = tab.locator("table.check").evaluate_all("all => all.map(t => t.id)")
+    assert addresses == list(measured) and len(set(addresses)) == len(addresses)
+
+
+def the_answer_and_its_figure_are_on_the_first_screens(tab, page):
+    assert "```{answer}" in page.markdown.read_text(encoding="utf-8"), "the page opens with a short answer"
+    for width, height, limit in ((1300, 1000, 1000), (390, 844, 1700)):
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.wait_for_timeout(200)
+        assert tab.evaluate(FIRST) < limit, f"the first figure of {page.name} is too far down at {width} px"
+
+
+def it_fits_a_narrow_screen_and_dark_mode(tab):
+    tab.emulate_media(color_scheme="dark")
+    tab.set_viewport_size({"width": 420, "height": 900})
+    tab.wait_for_function("document.documentElement.dataset.theme == 'dark'", timeout=5000)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 421, "the page scrolls sideways on a phone"
+
+
+@pytest.mark.parametrize("document", ["book/intro", "book/scoreboard", "book/neural_race/routing"])
+def test_page_opens_in_the_dark_on_a_phone(chromium, book, document):
     with visit(chromium, book / f"{document}.html", color_scheme="dark") as (tab, problems):
         tab.set_viewport_size({"width": 420, "height": 900})
         assert tab.evaluate("document.documentElement.scrollWidth") <= 421, "the page scrolls sideways on a phone"
         assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
         assert problems == []
-
-
-@pytest.mark.parametrize("page", pages.every(), ids=lambda page: page.name)
-def test_verdicts_of_the_notebook_are_on_the_page(chromium, book, page):
-    with visit(chromium, book / "book" / f"{page.name}.html") as (tab, _):
-        shown = tab.locator("table.check td.verdict").all_inner_texts()
-        measured = [record["verdict"] for record in claims.measured_in(page.name).values()]
-        assert len(shown) == len(measured)
-        mine = claims.of_page(page.name)
-        for text, name in zip(shown, claims.measured_in(page.name), strict=True):  # recorded rows say when and at what cost
-            verdict = claims.measured_in(page.name)[name]["verdict"]
-            assert "(recorded" in text if verdict == "recorded" else text == rows.word(mine[name], verdict)
-        assert tab.locator(".at-a-glance a.download").count() == 2
-        assert {f"#{name}" for name in mine} <= set(tab.locator("a.claim-link").evaluate_all("all => all.map(a => a.hash)"))
-        addresses = tab.locator("table.check").evaluate_all("all => all.map(t => t.id)")
-        assert addresses == list(claims.measured_in(page.name)) and len(set(addresses)) == len(addresses)
 
 
 def test_the_licence_stands_in_the_footer_and_next_leads_to_the_first_chapter(chromium, book):
@@ -193,19 +217,6 @@ def test_the_scoreboard_can_be_filtered_and_the_filter_is_in_the_address(chromiu
         assert problems == []
     with visit(chromium, board, java_script_enabled=False) as (tab, _):  # without scripts everything is there, without a filter
         assert tab.locator("form.board-filter").is_hidden() and tab.locator("details.board").count() == len(claims.papers())
-
-
-REVISED = [page for page in pages.every() if "```{answer}" in page.markdown.read_text(encoding="utf-8")]
-FIRST = "() => { const i = document.querySelector('article img'); return i.getBoundingClientRect().top + scrollY }"
-
-
-@pytest.mark.parametrize("page", REVISED, ids=lambda page: page.name)
-def test_the_answer_and_its_figure_are_on_the_first_screens(chromium, book, page):
-    for width, height, limit in ((1300, 1000, 1000), (390, 844, 1700)):
-        with visit(chromium, book / "book" / f"{page.name}.html") as (tab, _):
-            tab.set_viewport_size({"width": width, "height": height})
-            tab.wait_for_timeout(200)
-            assert tab.evaluate(FIRST) < limit, f"the first figure of {page.name} is too far down at {width} px"
 
 
 def test_a_row_can_be_cited_and_a_figure_enlarges(chromium, book):

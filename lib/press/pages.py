@@ -7,6 +7,7 @@ somebody has edited its outputs. `workbench.execution` brings it up to date.
 """
 
 import ast
+import copy
 import difflib
 import functools
 import hashlib
@@ -61,14 +62,19 @@ def find(name: str, root: Path | None = None) -> Page:
 
 
 def source(page: Page) -> dict:
-    """The page's MyST source as a notebook without outputs, with stable cell ids."""
+    """The page's MyST source as a notebook without outputs, with stable cell ids; the caller's own, to change it."""
+    return copy.deepcopy(_source(page.markdown, files.read_text(page.markdown, PageError)))
+
+
+@functools.lru_cache(maxsize=64)
+def _source(path: Path, text: str) -> dict:
+    """A text as a notebook, parsed once: freshness, pairing and execution all ask for it."""
     import jupytext
 
-    text = files.read_text(page.markdown, PageError)
     try:
         notebook = jupytext.reads(text, fmt="md:myst")
     except Exception as error:  # its header is not YAML, a cell's tags are not, …
-        raise PageError(f"{files.shown(page.markdown)} cannot be read as a page ({' '.join(str(error).split())[:200]})") from None
+        raise PageError(f"{files.shown(path)} cannot be read as a page ({' '.join(str(error).split())[:200]})") from None
     for i, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{i:03d}"
     notebook.metadata.pop("racing", None)
@@ -154,12 +160,20 @@ def digest(content: bytes | str) -> str:
 
 def claims_digest(page: Page) -> str:
     """Changes when a claim that this page checks, or a recorded run that it shows, changes; others do not count."""
-    entries = claims.of_page(page.name, page.root / "book") if (page.markdown.parent / "claims.yml").exists() else {}
+    path = page.markdown.parent / "claims.yml"
+    known = _claims(path, path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else {}
+    entries = {name: claim for name, claim in known.items() if claim.page == page.name}
     rows = []
     if any(claim.verdict == "recorded" for claim in entries.values()):  # then the page shows what these runs found
         rows = [file_digest(path) for path in sorted((page.markdown.parent / "recorded").glob(f"{page.markdown.stem}-*.json"))]
     shown = [[name, *(getattr(claim, field) for field in DECIDING)] for name, claim in sorted(entries.items())]
     return digest(repr(shown) + "".join(rows))
+
+
+@functools.lru_cache(maxsize=64)
+def _claims(path: Path, changed: int, size: int) -> dict[str, claims.Claim]:
+    """The claims of a paper, read once for all its pages, and again when the file has been written."""
+    return claims.load(path.parent.name, path.parent.parent)
 
 
 def fingerprint(page: Page, files: list[str]) -> dict:

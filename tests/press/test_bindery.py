@@ -366,10 +366,33 @@ def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(
         manager.shutdown_kernel(now=True)
 
 
+def test_a_command_in_a_fork_ends_as_it_would_by_itself_and_with_its_client(warm, executed):
+    import psutil
+
+    with nursery.used():
+        python, env = json.loads(os.environ[nursery.PYTHON]), executed.environment()
+    command = [*python, "-m", "lib", "run", "paper/three"]
+    done = subprocess.run(command, cwd=executed.root, env=env, text=True, capture_output=True)
+    assert done.returncode == 2 and "there is no page" in done.stderr and done.stdout == ""
+    says, sleeps = "import os; print(os.getpid(), flush=True)", "import time; time.sleep(100)"
+    slow = [*python, "-m", "timeit", "-n1", "-r1", "-s", says, sleeps]
+    client = subprocess.Popen(slow, cwd=executed.root, env=env, text=True, stdout=subprocess.PIPE)
+    fork = psutil.Process(int(client.stdout.readline()))
+    assert fork.pid != client.pid
+    client.kill()
+    assert client.wait() == -signal.SIGKILL
+    psutil.wait_procs([fork], timeout=20)
+    assert not fork.is_running()
+    gone = {nursery.ADDRESS: f"{warm.address}.gone"}  # no interpreter that forks: an ordinary process does it
+    done = subprocess.run(command, cwd=executed.root, env=env | gone, text=True, capture_output=True)
+    assert done.returncode == 2 and "there is no page" in done.stderr
+
+
 def test_seconds_are_kept_longest_first(tmp_path):
-    suite.keep({"a": 1.0, "b": 20.04, "c": 0.1}, tmp_path / "seconds.json")
+    suite.keep({"a": 1.0, "b": 20.04, "c": 0.1, "book/x.ipynb": 30.0}, tmp_path / "seconds.json")
     assert json.loads((tmp_path / "seconds.json").read_text()) == {"b": 20.0, "a": 1.0}
     assert list(json.loads((tmp_path / "seconds.json").read_text())) == ["b", "a"]
+    assert {f"book/{page.name}.ipynb" for page in pages.every()} <= set(suite.seconds())  # no page waits for the end
 
 
 # --- what the papers state -------------------------------------------------------------------------------------------

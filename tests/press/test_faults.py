@@ -399,6 +399,44 @@ LINES = {
     "grid of infinities": (("sweep", "paper/two", "--grid", "width=-inf:inf"), "is not a range"),
     "unknown preset": (("sweep", "paper/two", "--preset", "huge"), "no preset 'huge'"),
     "unknown device": (("sweep", "paper/two", "--device", "tpu"), "no device 'tpu'"),
+    "no module of numbers": (("mutate", "press"), "no numbers to plant errors in 'press'"),
+    "a module elsewhere": (("mutate", "../../etc"), "no numbers to plant errors in"),
+    "a sample of none": (("mutate", "--sample", "0"), "a whole number above zero"),
+    "a seed in words": (("mutate", "--seed", "x"), "invalid int value"),
+    "seeds of no page": (("seeds", "paper/three"), "there is no page 'paper/three'"),
+    "seeds without a seed": (("seeds", "paper/one"), "has no parameter 'seed'"),
+    "no seeds at all": (("seeds", "--count", "0"), "a whole number above zero"),
+    "slack of no paper": (("slack", "nothing"), "nothing"),
+    "bench of no case": (("bench", "nothing"), "nothing"),
+    "authors who are not there": (("bench", "--authors", "/nowhere"), "/nowhere"),
+    "a comparison of nothing": (("compare", "abc", "def"), "abc"),
+    "a comparison by pattern": (("compare", "*", "book"), "is not the name of a run"),
+    "a report of nothing": (("report", "abc"), "abc"),
+    "a report elsewhere": (("report", "../../x"), "names 0 runs"),
+    "a plot of no claim": (("plot", "paper/two", "--claim", "x", "--against", "width"), "there are no such finished runs"),
+    "a plot against nothing": (
+        ("plot", "paper/two", "--claim", "two-width", "--against", "nothing"),
+        "there are no such finished runs",
+    ),
+    "a pair of no page": (("pair", "paper/three"), "there is no page"),
+    "a pair that keeps neither": (("pair", "paper/one", "--keep", "txt"), "invalid choice: 'txt'"),
+    "lab of no page": (("lab", "paper/three"), "there is no page"),
+    "a preview of no page": (("preview", "paper/three"), "there is no page"),
+    **{
+        f"port {value}": (("lab", f"--port={value}"), "a port from 1 to 65535")
+        for value in ("x", "-1", "65536", "99999999", "1.5")
+    },
+    **{
+        f"new page {name}": (("new", name), "small letters")
+        for name in ("x", "../evil/page", "/etc/evil", "Paper/Page", "a/b/c", "", "é/è")
+    },
+    "a commit that is none": (("check", "--since", "nothing"), "git cannot tell what has changed since 'nothing'"),
+    "a commit that is an option": (("check", "--since=--output=evil"), "git cannot tell what has changed since '--output=evil'"),
+    **{
+        f"check in {value} s": (("check", f"--seconds={value}"), "a number of seconds above zero") for value in ("-1", "0", "nan")
+    },
+    "a place that is none": (("sweep", "paper/two", "--on", "nowhere"), "nowhere"),
+    "points for no folder": (("sweep", "paper/two", "--export", "nowhere/x"), "nowhere"),
     **{
         f"timeout {value}": (("sweep", "paper/two", f"--timeout={value}"), "a number of seconds above zero")
         for value in ("-1", "0", "nan", "inf", "soon", "", "1e999")

@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from lib.press import claims, pages
+from lib.press.bindery import nursery
 from lib.press.errors import Problem, RunError
 from lib.press.reports import commands as reporting
 from lib.press.reports import compare, facts, progress, sheet, sweep, table
@@ -90,7 +91,7 @@ CLAIM = """- id: {id}
 
 
 @pytest.fixture(scope="module")
-def reported(executed_template, tmp_path_factory):
+def reported(executed_template, tmp_path_factory, nursed):
     """A repository with a page that has everything, executed, one run of it and a sweep over gain and seed."""
     made = object.__new__(type(executed_template))
     made.root = tmp_path_factory.mktemp("reports") / "repository"
@@ -105,12 +106,13 @@ def reported(executed_template, tmp_path_factory):
     mine = "".join(CLAIM.format(id=i, claim=c, expect=e) for i, c, e in entries).replace('"= 4"', '"= 4"\n  tolerance: 10 %')
     two = made.read("book/paper/claims.yml").partition("- id: two-width")
     made.write("book/paper/claims.yml", f"title: A paper\nclaims:\n{mine}{two[1]}{two[2]}")
-    done = made.run("execute", "paper/one")
-    assert done.returncode == 0, done.stderr
-    made.ran = made.run("run", "paper/one", "-p", "gain=5", COLUMNS="70")
-    assert made.ran.returncode == 0, made.ran.stderr
-    made.swept = made.run("sweep", "paper/one", "--grid", "gain=1,2,40", "--grid", "seed=0:2")
-    assert made.swept.returncode == 0, made.swept.stderr
+    with nursery.used():
+        done = made.run("execute", "paper/one")
+        assert done.returncode == 0, done.stderr
+        made.ran = made.run("run", "paper/one", "-p", "gain=5", COLUMNS="70")
+        assert made.ran.returncode == 0, made.ran.stderr
+        made.swept = made.run("sweep", "paper/one", "--grid", "gain=1,2,40", "--grid", "seed=0:2")
+        assert made.swept.returncode == 0, made.swept.stderr
     return made
 
 

@@ -152,13 +152,6 @@ def test_every_page_has_all_presets_and_a_cost(page):
     assert re.search(r"second|minute|hour|day|own parameters", runs.presets(page)["cost"])
 
 
-# Pages that would stop on a GPU, and why. To mend this, `routing.train` moves its mask to the weights' device; that makes the
-# recorded runs of these pages ones of older code, so it waits until they are run again. Then this list is empty.
-STOPS_ON_A_GPU = dict.fromkeys(
-    ("neural_race/naturalistic", "neural_race/routing", "neural_race/thresholds"), "over: mask is on cpu and values on meta"
-)
-
-
 @pytest.mark.parametrize("page", pages.every(), ids=lambda page: page.name)
 def test_every_page_runs_as_smoke(page, tmp_path, monkeypatch):
     """With sizes that make no sense for the claims, a page must still run to its end, and quickly.
@@ -173,10 +166,6 @@ def test_every_page_runs_as_smoke(page, tmp_path, monkeypatch):
         start = f"from lib.press.trials import far; far.inhabit({str(done)!r}); del far"
         monkeypatch.setattr(execution, "traced", lambda report: [*plain(report), f"--IPKernelApp.exec_lines={start}"])
     row = runs.run(page, settings, progress=False)  # without the processes around it, which others test
-    if page.name in STOPS_ON_A_GPU:
-        assert row["status"] == "failed" and STOPS_ON_A_GPU[page.name] in row["error"], "mended? then it leaves the list"
-        monkeypatch.setattr(execution, "traced", plain)
-        row = runs.run(page, settings | {"device": "cpu"}, progress=False)
     assert row["status"] == "finished", row.get("error")
     assert "device" not in row["parameters"] or int(done.read_text()) > 40, "next to nothing ran on the device"
     assert json.loads((tmp_path / page.name / f"{row['run']}.json").read_text(encoding="utf-8")) == row

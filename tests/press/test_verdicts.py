@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lib.press import claims, pages
+from lib.press import claims, environment, pages
 from lib.press.claims import Claim, ClaimError
 from lib.press.verdicts import intervals, rows, seeds, standing
 
@@ -221,3 +221,21 @@ def test_the_command_runs_other_seeds_and_says_which_verdicts_flip(executed):
     again = executed.run("seeds", "paper/one", "--count", "3", "--known", "--record")  # the third was never run, nor is it now
     assert again.returncode == 1 and "FLIPS 1/2" in again.stdout
     assert standing.other_seeds(executed.root / "book")["one-width"]["seeds"] == [1, 2]
+
+
+def test_every_row_whose_seeds_are_known_shows_its_slack_on_the_scoreboard():
+    from types import SimpleNamespace
+
+    from lib.press.rendering import boards
+
+    book, here = environment.ROOT / "book", SimpleNamespace(link=lambda one: "#")
+    known, shown = standing.other_seeds(book), 0
+    for one, record in standing.every(book):
+        seen, verdict = known.get(one.id), standing.verdict(one, record)
+        card = boards.Scoreboard.card(here, one, record, verdict, seen)
+        if seen:
+            shown += 1
+            assert "<b>slack</b>" in card, one.id
+            moves = seen["flips"] or any((seen.get("spread") or {}).values())
+            assert moves or f"the same with {len(seen['seeds'])} other seed" in card, one.id
+    assert shown == len(known) > 200

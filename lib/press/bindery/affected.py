@@ -42,7 +42,7 @@ class Touched:
 def changed(since: str = "HEAD", root: Path = environment.ROOT) -> list[str]:
     """Files that differ from a commit, and new ones, relative to the root."""
     found = set()
-    for command in (["diff", "--name-only", since, "--"], ["ls-files", "--others", "--exclude-standard"]):
+    for command in (["diff", "--name-only", "--end-of-options", since, "--"], ["ls-files", "--others", "--exclude-standard"]):
         try:
             done = subprocess.run(["git", *command], cwd=root, text=True, capture_output=True)
         except OSError:

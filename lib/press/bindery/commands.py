@@ -1,5 +1,7 @@
 """The bindery's commands: `book`, `preview`, `check`, `test`, `new`."""
 
+from lib.press.workbench import arguments
+
 
 def add(commands) -> None:
     """Add them to the parser of `python -m lib`."""
@@ -8,13 +10,13 @@ def add(commands) -> None:
 
     live = commands.add_parser("preview", help="show a page in the browser and render it anew on every save")
     live.add_argument("page")
-    live.add_argument("--port", type=int, default=0, help="of 127.0.0.1 (default: any that is free)")
+    live.add_argument("--port", type=arguments.port, default=0, help="of 127.0.0.1 (default: any that is free)")
     live.add_argument("--no-browser", action="store_true", help="only serve it")
     live.set_defaults(action=show)
 
     quick = commands.add_parser("check", help="in 90 seconds: lint, claims, freshness, and the tests of what has changed")
     quick.add_argument("--since", default="HEAD", metavar="COMMIT", help="what to compare with (default: HEAD, the last commit)")
-    quick.add_argument("--seconds", type=float, default=90.0, help="for everything (default: 90)")
+    quick.add_argument("--seconds", type=arguments.duration, default=90.0, help="for everything (default: 90)")
     quick.set_defaults(action=check_changes)
 
     test = commands.add_parser("test", help="run the whole suite, or the part that pytest's arguments name")

@@ -1,12 +1,15 @@
-"""Kernels for the suite that start at once: forks of one interpreter which has torch and the plotting libraries in memory.
+"""Kernels and commands for the suite that start at once: forks of one interpreter which has all that they import in memory.
 
-Those imports take four seconds of a core, and the suite starts more than forty kernels. `Nursery` starts this file as the
-interpreter that forks, and writes a kernel specification `python3` whose command is this file again, as the client that asks for
-a fork and stands in for it: signals are handed on, and when one of the two ends, so does the other. Kernels are forks where
-`used` says so, ordinary ones everywhere else. The file runs without `lib`; what a kernel imports of it is its own.
+Those imports take four seconds of a core, and the suite starts hundreds of kernels and points of sweeps. `Nursery` starts this
+file as the interpreter that forks, and writes a kernel specification `python3` whose command is this file again, as the client
+that asks for a fork and stands in for it: signals are handed on, and when one of the two ends, so does the other. Kernels, and
+what `execution.start` starts, are forks where `used` says so, ordinary processes everywhere else. The file runs without `lib`;
+what a fork imports of it is its own.
 """
 
+import atexit
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -18,36 +21,39 @@ import threading
 import time
 from pathlib import Path
 
-ADDRESS = "RACING_NURSERY"  # the socket of the interpreter that forks
-MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", "IPython", "ipykernel.kernelapp")
+ADDRESS, PYTHON = "RACING_NURSERY", "RACING_PYTHON"  # the socket of the interpreter that forks; the command of its client
+PRESS = ("IPython", "ipykernel.kernelapp", "papermill", "jupytext", "pygments.lexers.python", "nbclient", "yaml", "pandas")
+MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS)
 BACKEND = "module://matplotlib_inline.backend_inline"  # what a kernel would ask of matplotlib before it is imported
 
 
 class Nursery:
     """While this lasts, this process and those that it starts may have forks as kernels; see `used`."""
 
-    def __init__(self, environment: dict[str, str]):
+    def __init__(self, environment: dict[str, str], modules: tuple[str, ...] = MODULES):
+        self.modules = modules
         self.folder = tempfile.TemporaryDirectory(prefix="racing-nursery-")
         self.address = str(Path(self.folder.name, "socket"))
         self.environment = environment | {"MPLBACKEND": BACKEND}
 
     def __enter__(self) -> "Nursery":
-        python = [sys.executable, "-P", __file__]
-        self.process = subprocess.Popen([*python, "serve", self.address], env=self.environment, stdin=subprocess.PIPE)
+        command = [sys.executable, "-P", __file__, "serve", self.address, *self.modules]
+        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE)
         while not Path(self.address).exists():
             if self.process.poll() is not None:
                 raise RuntimeError("the interpreter that forks kernels did not start")
             time.sleep(0.05)
         spec = Path(self.folder.name, "kernels", "python3")
         spec.mkdir(parents=True)
-        command = [sys.executable, "-I", "-S", __file__, "ask", "-f", "{connection_file}"]
+        command = [*CLIENT, "-f", "{connection_file}"]
         about = {"argv": command, "display_name": "Python 3", "language": "python", "metadata": {"debugger": False}}
         (spec / "kernel.json").write_text(json.dumps(about), encoding="utf-8")
+        self.before = os.environ.get(ADDRESS)
         os.environ[ADDRESS] = self.address
         return self
 
     def __exit__(self, *_) -> None:
-        os.environ.pop(ADDRESS, None)
+        put_back(ADDRESS, self.before)
         self.process.stdin.close()  # which ends it, as would the end of this process
         self.process.wait()
         self.folder.cleanup()
@@ -55,44 +61,65 @@ class Nursery:
 
 @contextlib.contextmanager
 def used(here: bool = True):
-    """Inside of this block kernels that start are forks, if there is a nursery, and `here` is true."""
-    before = os.environ.get("JUPYTER_PATH")
+    """Inside of this block kernels and commands that start are forks, if there is a nursery, and `here` is true."""
+    before = {name: os.environ.get(name) for name in ("JUPYTER_PATH", PYTHON)}
     if here and ADDRESS in os.environ:
-        os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, [str(Path(os.environ[ADDRESS]).parent), before]))
+        path = filter(None, [str(Path(os.environ[ADDRESS]).parent), before["JUPYTER_PATH"]])
+        os.environ.update({"JUPYTER_PATH": os.pathsep.join(path), PYTHON: json.dumps(CLIENT)})
     try:
         yield
     finally:
-        os.environ.pop("JUPYTER_PATH", None)
-        os.environ.update({"JUPYTER_PATH": before} if before is not None else {})
+        for name, value in before.items():
+            put_back(name, value)
+
+
+def put_back(name: str, value: str | None) -> None:
+    """Give a variable of the environment the value that it had, or none."""
+    os.environ.pop(name, None)
+    if value is not None:
+        os.environ[name] = value
 
 
 # --- the interpreter that forks -----------------------------------------------------------------------------------------
 
 
-def serve(address: str) -> None:
-    """Import what all pages need, then fork for everyone who asks; in the fork, be a kernel."""
+def serve(address: str, modules: list[str]) -> None:
+    """Import what all need, then fork for everyone who asks; in the fork, be what was asked for."""
     import gc
     import importlib
 
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-    for name in MODULES:
+    sys.modules.setdefault("rfc3987_syntax", None)  # a grammar of addresses that takes a second and that nobody asks
+    for name in modules:
         importlib.import_module(name)
+    if set(PRESS) <= set(modules):  # tables that are made at their first use
+        list(sys.modules["pygments.lexers.python"].PythonLexer().get_tokens("x"))
+        sys.modules["nbformat"].v4.new_raw_cell()
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(16)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, count_in)
     while True:
         asked, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            be_a_kernel(asked)
-            return  # and end as an interpreter does, so that what a kernel has registered for its end is done
+            take_over(asked)
+            threading._shutdown()  # what an interpreter does at its end, but for taking all objects apart, which would
+            atexit._run_exitfuncs()  # copy the memory that forks share
+            os._exit(0)
         asked.close()
 
 
-def be_a_kernel(asked: socket.socket) -> None:
-    """Take over the client's command, folder, environment and streams, and run until the kernel is shut down."""
+def count_in(*_) -> None:
+    """Forks have ended: take note of them, so that what they cost counts as cost of whoever waits for this interpreter."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def take_over(asked: socket.socket) -> None:
+    """Take over the client's command, folder, environment and streams, and be the kernel or the module that it asks for."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     text, streams, _, _ = socket.recv_fds(asked, 1 << 20, 3)
     while not text.endswith(b"\n"):
@@ -102,9 +129,11 @@ def be_a_kernel(asked: socket.socket) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode, closefd=False) for number, mode in enumerate("rww"))
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # the client's, not the one that was found before
     path = request["environment"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [folder for folder in ("", *path) if folder not in sys.path]
     asked.sendall(f"{os.getpid()}\n".encode())
@@ -114,36 +143,65 @@ def be_a_kernel(asked: socket.socket) -> None:
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=end_with_client, daemon=True).start()
+    if request["arguments"][0] == "-m":
+        asked.sendall(bytes([be_a_module(*request["arguments"][1:])]))
+        return
     from ipykernel import kernelapp
 
     sys.argv = ["ipykernel_launcher", *request["arguments"], f"--IPKernelApp.parent_handle={os.getppid()}"]
     kernelapp.launch_new_instance()
 
 
+def be_a_module(name: str, *arguments: str) -> int:
+    """`python -m name …`: the status with which it would end."""
+    import runpy
+
+    sys.argv, status = [name, *arguments], 0
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
+
+
 # --- the client, which stands in for the kernel -------------------------------------------------------------------------
 
 
 def ask(arguments: list[str]) -> int:
-    """Ask for a fork and wait for its end; without an interpreter that forks, become an ordinary kernel."""
+    """Ask for a fork, wait for its end and end likewise; without an interpreter that forks, become what was asked for.
+
+    On Linux the client ends with the process that started it, and the fork with the client.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    module = arguments[:1] == ["-m"]
     asking = socket.socket(socket.AF_UNIX)
     try:
         asking.connect(os.environ[ADDRESS])
     except (KeyError, OSError):  # it is gone
-        os.execv(sys.executable, [sys.executable, "-m", "ipykernel_launcher", *arguments])
-    own = {name: value for name, value in os.environ.items() if name != ADDRESS}
+        os.execv(sys.executable, [sys.executable, *([] if module else ["-m", "ipykernel_launcher"]), *arguments])
+    own = {name: value for name, value in os.environ.items() if module or name not in (ADDRESS, PYTHON)}
     request = {"arguments": arguments, "folder": os.getcwd(), "environment": own}
     socket.send_fds(asking, [b" "], [0, 1, 2])
     asking.sendall(json.dumps(request).encode() + b"\n")
     kernel = int(asking.makefile().readline())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.kill(kernel, number))
-    while asking.recv(1):
-        pass
-    return 0
+    status = 137 if module else 0  # that of a module which was killed and could not say how it ended
+    while told := asking.recv(1):
+        status = told[0]
+    return status
 
+
+CLIENT = [sys.executable, "-I", "-S", str(Path(__file__)), "ask"]
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve(sys.argv[2], sys.argv[3:])
     else:
         sys.exit(ask(sys.argv[2:]))

@@ -2,7 +2,8 @@
 
 Tests that share something costly stay together: the cells of a notebook, a file and its fixtures. Those of the press, which
 mostly wait for processes of their own, are dealt out one by one. What took longest the last time comes first, so that no
-long file waits alone at the end; `tests/seconds.json` knows (`python -m lib test --record` writes it).
+long file waits alone at the end; `tests/seconds.json` knows (`python -m lib test --record` writes it), and `book/seconds.json`
+of pages.
 
 This module is also the pytest plugin that does so, in every worker: `-p lib.press.bindery.suite`.
 """
@@ -10,28 +11,31 @@ This module is also the pytest plugin that does so, in every worker: `-p lib.pre
 import json
 import os
 import re
+import sys
 import time
 from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
-from lib.press import environment, files
+from lib.press import environment, files, pages
 from lib.press.bindery import nursery
 from lib.press.workbench import browser, execution
 
+sys.modules.setdefault("rfc3987_syntax", None)  # as in lib/__main__.py: nbval would load it in every worker
 ROOT = environment.ROOT
 SECONDS = ROOT / "tests" / "seconds.json"
 ONE_BY_ONE = "tests/press/"  # of these, only tests that share a costly fixture stay together
 WORTH = 0.5  # seconds below which a test is not worth a line in that file
 SMOKE = "test_every_page_runs_as_smoke"
 DEADLINE, LATE = "RACING_DEADLINE", "there was no time left"
-EVERYTHING = ("tests", "book", "--nbval-lax", "--nbval-current-env")
+EVERYTHING = ("tests", "book", "--nbval-lax", "--nbval-current-env", "-rs")  # what is skipped is named, with the reason
 
 
 def seconds() -> dict[str, float]:
-    """What every group, or every test of its own, took the last time that it was recorded."""
-    return files.read_json(SECONDS) if SECONDS.exists() else {}
+    """What every group, or every test of its own, took the last time that it was recorded; pages, when they were executed."""
+    executed = {f"book/{name}.ipynb": taken for name, taken in pages.seconds(ROOT).items()}
+    return executed | (files.read_json(SECONDS) if SECONDS.exists() else {})
 
 
 def pytest_collection_modifyitems(config, items) -> None:
@@ -107,6 +111,7 @@ def run(given: list[str], cores: int | None = None) -> tuple[int, Count]:
     os.environ.update(execution.kernel_environment(ROOT))
     count = Count()
     dealt = ["-p", "lib.press.bindery.suite", "-n", str(cores or os.cpu_count() or 1), "--dist", "loadscope"]
+    dealt += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # this process has imported some of what plugins import
     code = pytest.main([*given, *(dealt + ["--no-loadscope-reorder"] if cores != 1 else [])], plugins=[count])
     return int(code), count
 
@@ -123,12 +128,15 @@ def main(given: list[str]) -> int:
         code, count = run(given, 1)
     if record:
         keep(count.seconds)
+    spent = os.times()
+    print(f"{sum(spent[:4]):.0f} seconds of processor time on {os.cpu_count()} cores")
     skipped = f", {count.skipped} skipped" if count.skipped else ""
     print(f"{count.passed} passed, {count.failed or int(code not in (0, 1))} failed{skipped}")
     return code
 
 
 def keep(measured: dict[str, float], path: Path = SECONDS) -> None:
-    """Write down what took how long, longest first; what takes next to nothing is left out."""
-    worth = {name: round(value, 1) for name, value in sorted(measured.items(), key=lambda pair: -pair[1]) if value >= WORTH}
+    """Write down what took how long, longest first; what takes next to nothing is left out, and so are pages."""
+    tests = [(name, round(value, 1)) for name, value in measured.items() if value >= WORTH and not name.startswith("book/")]
+    worth = dict(sorted(tests, key=lambda pair: -pair[1]))
     files.write_whole(path, json.dumps(worth, indent=1, ensure_ascii=False) + "\n")

@@ -7,14 +7,14 @@ imported by a page's code, so no page goes stale when an explorer changes; its d
 import html
 import shutil
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
-import bokeh
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from lib.press import pages
-from lib.press.explorers import EXPLORERS, stage
+from lib.press.explorers import EXPLORERS
 
 SHARED = ("numbers", "stage")
 BOKEH = ("bokeh.min.js", "bokeh-widgets.min.js")
@@ -27,6 +27,8 @@ class Explorer(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
+        from lib.press.explorers import stage  # imported late: most documents have no explorer, and Bokeh takes its time
+
         name, here = self.arguments[0], Path(__file__).parent
         if name not in EXPLORERS:
             raise self.error(f"there is no explorer '{name}'; there are {', '.join(EXPLORERS)}")
@@ -72,9 +74,9 @@ def draw(name: str, root: Path) -> Path:
 
 def copy_bokeh(app) -> None:
     """Sphinx, before it begins: Bokeh's scripts beside the book's own."""
-    folder = Path(app.outdir) / "_static" / "bokeh"
+    folder, package = Path(app.outdir) / "_static" / "bokeh", Path(find_spec("bokeh").origin).parent
     for name in BOKEH:
-        source, target = Path(bokeh.__file__).parent / "server" / "static" / "js" / name, folder / name
+        source, target = package / "server" / "static" / "js" / name, folder / name
         if not target.exists() or target.stat().st_size != source.stat().st_size:
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)

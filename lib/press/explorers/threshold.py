@@ -105,25 +105,16 @@ def layout() -> Column:
         made.js_on_event(Tap, CustomJS(args={"task": task}, code=code))
         diagrams.append(made)
     diagrams[1].visible = False
-    loss = stage.plot(
-        "Loss over training",
-        "",
-        "summed loss",
-        height=200,
-        x_range=stage.span("time-top", 0, 10),
-        y_range=stage.span("losses", 0, 20),
+    loss, states = (
+        stage.plot(title, below, beside, height=height, x_range=stage.span(clock, 0, 10), y_range=values)
+        for title, below, beside, height, clock, values in (
+            ("Loss over training", "", "summed loss", 200, "time-top", stage.span("losses", 0, 20)),
+            ("Shares of units", "training time", "share of units", 220, "time-low", (-0.02, 1.02)),
+        )
     )
     loss.line("t", "relu", source=path, color=COLOURS["bias"], line_width=3, legend_label="ReLU with a bias")
     loss.line(
         "t", "linear", source=path, color=COLOURS["linear"], line_width=2.2, line_dash=[6, 4], legend_label="linear network"
-    )
-    states = stage.plot(
-        "Shares of units",
-        "training time",
-        "share of units",
-        height=220,
-        x_range=stage.span("time-low", 0, 10),
-        y_range=(-0.02, 1.02),
     )
     for key, colour, words in (("on", "linear", "on for all"), ("gating", "gated", "gating"), ("off", "untrained", "off")):
         states.line("t", key, source=path, color=COLOURS[colour], line_width=2.6, legend_label=words)

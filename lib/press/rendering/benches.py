@@ -78,10 +78,11 @@ def planted(root: Path) -> str:
     if found is None:
         return NO_MUTANTS
     count, older = mutants.total(found), mutants.older(found, root)
-    share = f"{mutants.share(count):.1%}".replace("%", " %")
+    share, least = (f"{part:.1%}".replace("%", " %") for part in (mutants.share(count), count["caught"] / count["planted"]))
     head = (
         f"Of {count['planted']:,} errors planted on {found['date']} in the numeric modules, {count['equivalent']:,} change no "
-        f"number; of the others the unit tests catch {count['caught']:,}, {share}."
+        f"number; of the others the unit tests catch {count['caught']:,}, {share}. (If the first were counted as "
+        f"missed, too, it would be {least}.)"
     )
     if older:
         head += f" Since then the code of {terminal.count(len(older), 'module')} has changed."

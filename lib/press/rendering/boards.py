@@ -100,6 +100,8 @@ class Scoreboard(Generated):
         if away is not None or flips:
             far = "" if away is None else f"{away:.0f} spreads" if away < MANY else f"over {MANY} spreads"
             facts.append(f"<b>slack</b> {', '.join(filter(None, [far, flips]))}")
+        elif seen and seen["seeds"]:  # nothing moves: a yes or no, or a number that no seed changes
+            facts.append(f"<b>slack</b> the same with {plural(len(seen['seeds']), 'other seed')}")
         laptop = standing.on_laptop(claim, record)
         if laptop:
             facts.append(f"decided by the recorded run; on a laptop: {html.escape(rows.word(claim, laptop))}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lib.press import files, pages, terminal
 from lib.press.errors import ParameterError, Problem
+from lib.press.workbench import arguments
 
 
 def add(commands, run_options) -> None:
@@ -52,7 +53,7 @@ def add(commands, run_options) -> None:
 
     lab = commands.add_parser("lab", help="open a page in JupyterLab, on this machine only")
     lab.add_argument("page", nargs="?")
-    lab.add_argument("--port", type=int, default=8888, help="default: 8888, or the next that is free")
+    lab.add_argument("--port", type=arguments.port, default=8888, help="default: 8888, or the next that is free")
     lab.add_argument("--no-browser", action="store_true", help="only say the address")
     lab.set_defaults(action=open_lab)
 

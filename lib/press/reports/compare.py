@@ -7,8 +7,7 @@ from lib.press import files, parameters
 from lib.press.errors import RunError
 from lib.press.notebooks import plain
 from lib.press.reports import facts, sheet
-from lib.press.reports.run import value
-from lib.press.verdicts import rows
+from lib.press.reports.run import claims_table
 from lib.press.workbench import runs
 
 
@@ -52,14 +51,15 @@ def report(one: facts.Run, other: facts.Run) -> str:
     names = (one.title, other.title)
     found = lines(one, other)
     both = [line for line in found if line.there is not None and line.here is not None]
-    apart = [line.claim.id for line in both if line.differs]
-    said = f"{len(both) - len(apart)} of {len(both)} verdicts agree" + (f"; not so: {', '.join(apart)}." if apart else ".")
+    apart = [line for line in both if line.differs]
+    elsewhere = f"; not so: {', '.join(line.claim.id for line in apart)}." if apart else "."
+    said = f"{len(both) - len(apart)} of {len(both)} verdicts agree{elsewhere}"
     body = [
         f'<p class="facts">{html.escape(one.page.name)}</p>',
         f"<h1>{sheet.phrase(title)}</h1>",
-        f"<p><b>{html.escape(names[0])} and {html.escape(names[1])}: {html.escape(said)}</b></p>",
+        f"<p><b>{html.escape(names[0][:1].upper() + names[0][1:])} and {html.escape(names[1])}: {html.escape(said)}</b></p>",
         settings_table(one, other, names),
-        claims_table(found, names),
+        claims_table(found, names, (f"of {names[0]}", f"of {names[1]}"), apart),
         "<h2>Figures</h2>",
         *figures(one, other, names),
     ]
@@ -77,24 +77,6 @@ def settings_table(one: facts.Run, other: facts.Run, names: tuple[str, str]) -> 
         if name in known
     ]
     return sheet.table(["parameter", *names, "meaning"], body)
-
-
-def claims_table(found: list[facts.Line], names: tuple[str, str]) -> str:
-    """Each claim with both values and both verdicts."""
-    columns = ["claim", "tolerance", *names, f"verdict, {names[0]}", f"verdict, {names[1]}"]
-    body = [
-        [
-            sheet.claim(line.claim),
-            rows.to_html(line.claim.tolerance_text()),
-            value(line, line.there),
-            value(line, line.here),
-            sheet.verdict(line.verdict_there),
-            sheet.verdict(line.verdict_here),
-        ]
-        for line in found
-    ]
-    classes = ["apart" if line.differs and line.there is not None else "" for line in found]
-    return sheet.table(columns, body, classes, {name: "value" for name in names})
 
 
 def pictures(run: facts.Run) -> dict[str, tuple[str, dict]]:

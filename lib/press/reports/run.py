@@ -1,6 +1,7 @@
 """The report of one run: a file beside its row that opens with a double click; what it measured, then the page."""
 
 import html
+import re
 from pathlib import Path
 
 from lib.press import files, pages
@@ -32,7 +33,10 @@ def report(run: facts.Run) -> str:
     body = [f'<p class="facts">{html.escape(run.page.name)} · {run.title}</p>', f"<h1>{sheet.phrase(title)}</h1>", about(run)]
     if run.row["status"] == "failed":
         body.append(f'<p><b>This run failed.</b></p><pre class="wrong">{html.escape(run.row.get("error") or "")}</pre>')
-    body += [claims_table(run), parameters_table(run), '<hr><p class="facts">The page as this run executed it:</p>']
+    found = facts.lines(run.page, run.results)
+    apart = [line for line in found if line.differs]
+    body += [claims_table(found, ("book", "this run"), ("in the book", "here"), apart)] if found else []
+    body += [parameters_table(run), '<hr><p class="facts">The page as this run executed it:</p>']
     body.append(sheet.page(notebook, context))
     return sheet.document(f"{title} · {run.title}", "\n".join(body))
 
@@ -52,10 +56,9 @@ def about(run: facts.Run) -> str:
     )
 
 
-def claims_table(run: facts.Run) -> str:
-    """Each claim: tolerance, the book's value and this run's, the verdict there and here."""
-    found = facts.lines(run.page, run.results)
-    columns = ["claim", "tolerance", "book", "this run", "verdict in the book", "verdict here"]
+def claims_table(found: list[facts.Line], names: tuple[str, str], where: tuple[str, str], apart: list[facts.Line]) -> str:
+    """Each claim: tolerance, value and verdict on two sides with names; the lines `apart` are marked."""
+    columns = ["claim", "tolerance", *names, *(f"verdict {side}" for side in where)]
     body = [
         [
             sheet.claim(line.claim),
@@ -67,8 +70,8 @@ def claims_table(run: facts.Run) -> str:
         ]
         for line in found
     ]
-    classes = ["apart" if line.differs else "" for line in found]
-    return sheet.table(columns, body, classes, {"book": "value", "this run": "value"}) if found else ""
+    classes = ["apart" if line in apart else "" for line in found]
+    return sheet.table(columns, body, classes, {name: "value" for name in names})
 
 
 def value(line: facts.Line, record: dict | None) -> str:
@@ -78,7 +81,7 @@ def value(line: facts.Line, record: dict | None) -> str:
     measured, like = record["measured"], (line.here or record)["measured"]
     if isinstance(measured, dict) and isinstance(like, dict) and set(measured) == set(like):
         measured = {name: measured[name] for name in like}  # the book's notebooks keep names in alphabetical order
-    return rows.ours(line.claim, measured, record.get("interval"))
+    return re.sub(r"\[[^][<]*]", r'<span class="interval">\g<0></span>', rows.ours(line.claim, measured, record.get("interval")))
 
 
 def parameters_table(run: facts.Run) -> str:

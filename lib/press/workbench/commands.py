@@ -1,7 +1,6 @@
 """The commands behind `python -m lib`: build the book, test it, run a page, list pages and data."""
 
 import argparse
-import math
 import os
 import sys
 
@@ -12,6 +11,7 @@ from lib.press.clusters import slurm
 from lib.press.errors import PageError, Problem
 from lib.press.reports import commands as reporting
 from lib.press.workbench import execution
+from lib.press.workbench.arguments import duration, positive
 
 ROOT = environment.ROOT
 
@@ -117,24 +117,6 @@ def parser() -> argparse.ArgumentParser:
 
     commands.add_parser("data", help="list the data sets: bundled, cached or missing; fetch one")
     return parser
-
-
-def positive(text: str) -> int:
-    """A whole number above zero, from the command line."""
-    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number above zero, not '{text}'")
-    return int(text)
-
-
-def duration(text: str) -> float:
-    """A number of seconds above zero, from the command line."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= 1e9:
-        raise argparse.ArgumentTypeError(f"a number of seconds above zero, not '{text}'")
-    return seconds
 
 
 def execute_pages(options) -> int:

@@ -32,8 +32,9 @@ def start(command: list[str], root: Path, scratch: Path, offline: bool, **stream
     """`python -m lib …` in a process and a session of its own, which ends with this one and leaves its litter in `scratch`."""
     reports = os.environ.get("RACING_REPORTS") or tempfile.gettempdir()
     litter = {"TMPDIR": str(scratch), "JUPYTER_RUNTIME_DIR": str(scratch / "jupyter"), "RACING_REPORTS": reports}
+    python = json.loads(os.environ.get("RACING_PYTHON", "[]")) or [sys.executable]  # tests have one that starts at once
     return subprocess.Popen(
-        [sys.executable, "-m", "lib", *command], cwd=root, env=kernel_environment(root, offline) | litter,
+        [*python, "-m", "lib", *command], cwd=root, env=kernel_environment(root, offline) | litter,
         text=True, errors="replace", start_new_session=True, preexec_fn=die_with_parent, **streams,
     )  # fmt: skip
 
