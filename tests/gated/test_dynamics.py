@@ -1,5 +1,8 @@
 """Finite-step training of gated networks against autograd and torch.optim.SGD, and against the flow."""
 
+import math
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -137,3 +140,22 @@ def test_drift_of_the_balance_by_hand():
     first, second = network.edges
     start = {first: torch.tensor([[2.0]]), second: torch.tensor([[1.0]])}
     assert gated.dynamics.balance_drift(network, start, start | {first: torch.tensor([[-3.0]])}) == pytest.approx(5 / 9)
+
+
+def test_the_time_constant_stretches_time():
+    """tau dW/dt = -dL/dW: with tau = 2.5 the flow is where it is without at time t / 2.5."""
+    network, data = common_and_contextual()
+    start = gated.initial_weights(network, 0.4, seeds=2)
+    plain = gated.flow(network, start, data, [0.0, 1.0, 4.0])
+    slow = gated.flow(network, start, data, [0.0, 2.5, 10.0], tau=2.5)
+    assert farthest(slow, plain) < 1e-8
+    first = {name: w[:1] for name, w in plain.items()}
+    assert farthest({name: w[1:2] for name, w in plain.items()}, first) > 0.01  # something moves
+
+
+def test_integrating_one_number_by_hand():
+    """x' = -2 x from 3: 3 e^{-2t}. Nothing at all stays nothing."""
+    times = [0.0, 0.5, 1.5]
+    found = gated.dynamics.integrate(lambda t, x: -2 * x, np.array([3.0]), times, 1e-11)
+    assert found[:, 0].tolist() == pytest.approx([3, 3 * math.exp(-1), 3 * math.exp(-3)], rel=1e-9)
+    assert gated.dynamics.integrate(lambda t, x: -2 * x, np.array([]), times, 1e-11).shape == (3, 0)

@@ -193,6 +193,19 @@ def test_a_fitted_start_puts_the_curve_where_it_was_seen(level):
     assert torch.allclose(closed_forms.xor_loss(time, start, tau=2.5), torch.full((2,), level, dtype=torch.float64), rtol=1e-9)
 
 
+def test_a_start_is_fitted_where_half_of_the_loss_is_left_unless_said_otherwise():
+    """The loss starts at 1/2; the usual level is a half of that."""
+    time = torch.tensor(9.0, dtype=torch.float64)
+    assert float(closed_forms.xor_loss(time, closed_forms.xor_fitted_strength(time))) == pytest.approx(0.25, rel=1e-9)
+
+
+def test_the_strength_of_one_unit_by_hand():
+    """w = (2, 0), v = 1: half grows, half fades with the other sign; they meet when e^{t/2} = 2 + √5, the output is then √5."""
+    found = closed_forms.xor_unit_strength(torch.tensor([[2.0], [0.0]]).double(), torch.tensor([1.0]).double())
+    by_hand = ((2 * math.sqrt(2) + math.sqrt(5)) / 2) ** 2 * (2 + math.sqrt(5)) ** -math.sqrt(2)
+    assert float(found) == pytest.approx(by_hand, rel=1e-12)
+
+
 def test_xor_initial_strength_is_what_frozen_units_grow_to():
     """Plain simulation: units that see the bare targets (error frozen at y) grow like a0 e^{2 s t}."""
     generator = torch.Generator().manual_seed(5)

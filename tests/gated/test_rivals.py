@@ -89,6 +89,18 @@ def test_the_boundary_is_where_the_predicted_loss_is():
     assert math.isnan(rivals.boundary(0.01, 72.0, 0.3, level=10.0))
 
 
+def test_the_predicted_loss_is_its_sum_written_out():
+    """Two modes, s = 3 and 2, d = 1 and 4: they end at 3 and 1/2 and make up 9/10 and 1/10 of the squared target."""
+    x = torch.tensor([[1.0, 1, -1, -1], [2, -2, 2, -2]], dtype=torch.float64)
+    task = routing.shared_task(x, x * torch.tensor([[3.0], [0.5]]), 4)
+    mask, expected = routing.circulant(4, 2), 0.0
+    speeds = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]  # |1 + e^{iw}| / 2 for w = π/2, 3π/2, π
+    for part, target in ((0.9, 12.0), (0.1, 2.0)):
+        a = [float(rivals.rival_strengths(torch.tensor(speed).double(), 0.1, target)) for speed in speeds]
+        expected += part * (sum(one**2 for one in a) + sum(r * one for r, one in zip(speeds, a, strict=True)) ** 2) / (1 - 0.5)
+    assert rivals.predicted_loss(mask, task, 0.1) == pytest.approx(expected, rel=1e-6)
+
+
 def test_irregular_masks_have_no_flat_code():
     with pytest.raises(ValueError, match="numbers of trained routes"):
         rivals.spectrum(routing.star(6))
@@ -135,3 +147,23 @@ def test_settling_follows_the_flow_of_plain_descent():
     rivals.settle(paced, task, mask, steps=800, pace=0.003, last=0.1)
     a, b = (routing.route_maps(w, task) for w in (plain, paced))
     assert (a - b).abs().max() < 0.01 * 6
+
+
+@pytest.mark.parametrize(("scale", "pace"), [(0.01, 0.02), (3.0, 1.0)])
+def test_one_paced_step_by_hand(scale, pace):
+    """At most `pace` of the weights' length, at most `last` over the curvature 3 d |mask| |first|² |last|² / (M · routes)."""
+    domains, last = 3, 0.4
+    task, mask = routing.shared_task(2 * ONE, 6 * ONE, domains), routing.circulant(domains, 2)  # the input variance is 4
+    start = routing.initial_weights(task, 5, scale, 2, seed=3)
+    plain = [w.clone() for w in start]
+    routing.train(plain, task, mask, step=1.0, steps=1, every=1)
+    slopes = [before - after for before, after in zip(start, plain, strict=True)]
+    made = [w.clone() for w in start]
+    rivals.settle(made, task, mask, steps=1, pace=pace, last=last)
+    for k in range(2):
+        size, steep = (sum(float(w[k].square().sum()) for w in group) ** 0.5 for group in (start, slopes))
+        curved = 3 * 4 * 2 / (domains * 6) * float(start[0][k].square().sum() * start[2][k].square().sum())  # |mask| is 2
+        step = min(pace * size / steep, last / curved)
+        assert (step == last / curved) == (scale > 1)  # each bound has its turn
+        for before, slope, after in zip(start, slopes, made, strict=True):
+            assert torch.allclose(after[k], before[k] - step * slope[k], rtol=1e-9)

@@ -251,3 +251,34 @@ def test_the_mean_over_routes_by_hand():
     one, two = torch.zeros(3, 3), torch.zeros(3, 3)
     one[1, 2], two[0, 0], two[2, 2] = 1, 1, 1
     assert routing.over(values, one) == 6 and routing.over(values, two) == 5 and routing.over(values, 0 * one) == 0
+
+
+def test_the_statistics_of_a_task_by_hand():
+    """Two features, four items: means over the items, not over the features."""
+    x = torch.tensor([[1.0, 1, -1, -1], [2, -2, 2, -2]], dtype=torch.float64)
+    y = torch.tensor([[3.0, 1, -1, -3]], dtype=torch.float64)
+    task = routing.shared_task(x, y, 3)
+    assert task.sizes == (3, 1, 2)
+    assert task.yx[2].tolist() == [[2, 2]]  # (3 + 1 + 1 + 3) / 4 and (6 - 2 - 2 + 6) / 4
+    assert task.variance[1].tolist() == [1, 4] and task.yy == 5  # (9 + 1 + 1 + 9) / 4
+
+
+def test_twenty_domains_may_be_served_together():
+    """400 routes through one pathway: 20 edges in, one in the middle, 20 out."""
+    one = torch.ones(1, 1, dtype=torch.float64)
+    network, data = routing.sharing_network(one, one, 20, (400,), 1)
+    assert len(network.edges) == 41 and len(network.hidden) == 2
+    assert data.x["in0"].shape == (1, 400)
+
+
+def test_each_route_of_a_shared_pathway_sees_each_item_once():
+    """Two features, four items, two domains: 16 examples, route by route; example 4 r + k is item k on route r."""
+    x = torch.tensor([[1.0, 1, -1, -1], [2, -2, 2, -2]], dtype=torch.float64)
+    y = torch.tensor([[3.0, 1, -1, -3]], dtype=torch.float64)
+    network, data = routing.sharing_network(x, y, 2, (1, 4), 3)
+    assert data.items == 16 and torch.equal(data.x["in1"], x.repeat(1, 4)) and torch.equal(data.y["out0"], y.repeat(1, 4))
+    into, out = [0] * 8 + [1] * 8, ([0] * 4 + [1] * 4) * 2
+    for i in range(2):
+        assert data.gates[f"out{i}"].tolist() == [float(one == i) for one in out]
+        for name in [edge for edge in network.edges if edge.startswith(f"in{i}→")]:
+            assert data.gates[name].tolist() == [float(one == i) for one in into]

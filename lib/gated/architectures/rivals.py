@@ -14,7 +14,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from lib.gated.architectures.routing import Task, _slope, over, route_losses
+from lib.gated.architectures.routing import Task, _on_cpu, _slope, over, route_losses
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams, random_matrix
 from lib.linear.shapes import axes
@@ -169,6 +169,7 @@ def settle(
     """
     _, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
     d = float((vt[0] ** 2 * task.variance[0]).sum())
+    mask = mask.to(weights[0].device)
     first = torch.linalg.svdvals(mask.double())[..., 0] / mask.sum((-2, -1))
     stiff = (3 * d / task.sizes[0] * first).to(weights[0])  # largest curvature, for outer weights of length 1
     plain = _slope(task, mask, weights[0])
@@ -184,4 +185,4 @@ def settle(
         losses = route_losses(w, task)
         return {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
 
-    return descend(weights, paced, step=1.0, steps=steps, every=every or steps, observe=look)
+    return _on_cpu(descend(weights, paced, step=1.0, steps=steps, every=every or steps, observe=look))

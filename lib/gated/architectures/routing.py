@@ -216,9 +216,10 @@ def train(
     `step_of_rate`; one number, or one for each seed.
 
     Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, seeds); for `untrained`
-    a mask with all routes gives 0. `observe(weights)` may add more. To go on later with the same momentum, hand the same
-    `velocity` (zeros in the shapes of the weights at first) to every call.
+    a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are. To go on
+    later with the same momentum, hand the same `velocity` (zeros in the shapes of the weights at first) to every call.
     """
+    mask = mask.to(weights[0].device)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         losses = route_losses(w, task)
@@ -227,7 +228,12 @@ def train(
 
     plan = dict(steps=steps, every=every, momentum=momentum, velocity=velocity, observe=look, label=label)
     step = one_per_seed(step).to(weights[0]) if isinstance(step, Tensor) else step
-    return descend(weights, _slope(task, mask, weights[0]), step=step, **plan)
+    return _on_cpu(descend(weights, _slope(task, mask, weights[0]), step=step, **plan))
+
+
+def _on_cpu(seen: Recording) -> Recording:
+    """The same recording, to be drawn and compared."""
+    return Recording(seen.time, {name: value.cpu() for name, value in seen.values.items()})
 
 
 @axes(values="domains domains", mask="domains domains")
