@@ -148,7 +148,7 @@ def write_grid(
     weights: Weights,
     shape: Shape,
     prompts: Tensor,
-    activation: Activation,
+    activation: Activation | Sequence[Activation],
     scales: Sequence[float],
     *,
     length: int = 100,
@@ -156,13 +156,20 @@ def write_grid(
     centred: bool = False,
 ) -> Tensor:
     """`write` for several layer-normalisation scales at once, with the same weights and prompts (seeds, sequences):
-    (scales, seeds, sequences, length)."""
+    (scales, seeds, sequences, length).
+
+    Several activations give (activations, scales, seeds, sequences, length); they run side by side, so that each weight,
+    whose reading is what costs time in a wide model, is read once for all of them.
+    """
     _check_prompts("write_grid", weights, prompts)
     seeds, sequences = prompts.shape
-    every = prompts.to(weights["tokens"].device).repeat(1, len(scales))
-    scale = torch.tensor(scales).to(weights["tokens"]).repeat_interleave(sequences).expand(seeds, -1)
-    written = write(weights, shape, every, activation, scale, length=length, blocks=blocks, centred=centred)
-    return written.reshape(seeds, len(scales), sequences, length).transpose(0, 1)
+    several = _several(activation)
+    every = prompts.to(weights["tokens"].device).repeat(1, len(several) * len(scales))
+    scale = torch.tensor(scales).to(weights["tokens"]).repeat_interleave(sequences).repeat(len(several)).expand(seeds, -1)
+    together = _side_by_side(several)
+    written = write(weights, shape, every, together, scale, length=length, blocks=blocks, centred=centred)
+    grid = written.reshape(seeds, len(several), len(scales), sequences, length).movedim(0, 2)
+    return grid if several is activation else grid[0]
 
 
 def hidden_moments(activation: Activation, shape: Shape, scale: float = 1.0) -> tuple[float, float]:
@@ -188,14 +195,14 @@ def with_shares(
     weights: Weights,
     shape: Shape,
     prompts: Tensor,
-    activation: Activation,
+    activation: Activation | Sequence[Activation],
     shares: Sequence[float],
     scale: float = 1.0,
     *,
     length: int = 100,
 ) -> Tensor:
     """`write` with a constant added to the activation's output, chosen so that its `mean_share` is each of `shares` in
-    turn (between -1 and 1, exclusive): (shares, seeds, sequences, length).
+    turn (between -1 and 1, exclusive): (shares, seeds, sequences, length), or (activations, shares, ...) for several.
 
     The output's standard deviation stays what it was. Share 0 is an activation without a mean.
     """
@@ -203,12 +210,34 @@ def with_shares(
     if not all(-1 < share < 1 for share in shares):
         raise ValueError(f"shares lie between -1 and 1, exclusive, not {list(shares)}")
     seeds, sequences = prompts.shape
-    mean, std = hidden_moments(activation, shape, scale)
-    target = torch.tensor([std * share / math.sqrt(1 - share * share) - mean for share in shares])
-    shift = target.to(weights["tokens"]).repeat_interleave(sequences)[:, None, None]  # (shares * sequences, 1, 1)
-    every = prompts.to(weights["tokens"].device).repeat(1, len(shares))
-    written = write(weights, shape, every, lambda x: phi(activation)(x) + shift, scale, length=length)
-    return written.reshape(seeds, len(shares), sequences, length).transpose(0, 1)
+    several = _several(activation)
+
+    def shifted(each: Activation) -> Activation:
+        mean, std = hidden_moments(each, shape, scale)
+        target = torch.tensor([std * share / math.sqrt(1 - share * share) - mean for share in shares])
+        shift = target.to(weights["tokens"]).repeat_interleave(sequences)[:, None, None]  # (shares * sequences, 1, 1)
+        return lambda x: phi(each)(x) + shift
+
+    every = prompts.to(weights["tokens"].device).repeat(1, len(several) * len(shares))
+    together = _side_by_side([shifted(each) for each in several])
+    written = write(weights, shape, every, together, scale, length=length)
+    grid = written.reshape(seeds, len(several), len(shares), sequences, length).movedim(0, 2)
+    return grid if several is activation else grid[0]
+
+
+def _several(activation: Activation | Sequence[Activation]) -> Sequence[Activation]:
+    return [activation] if isinstance(activation, str) or callable(activation) else activation
+
+
+def _side_by_side(activations: Sequence[Activation]) -> Activation:
+    """An activation for hidden units (seeds, sequences, ...) whose sequences come in as many equal parts as there are
+    `activations`, each with its own."""
+
+    def apply(x: Tensor) -> Tensor:
+        parts = zip(activations, x.chunk(len(activations), 1), strict=True)
+        return torch.cat([phi(each)(part) for each, part in parts], 1)
+
+    return apply
 
 
 def _check_prompts(caller: str, weights: Weights, prompts: Tensor) -> None:

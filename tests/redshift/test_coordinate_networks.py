@@ -76,3 +76,22 @@ def test_fine_tuning_starts_from_what_was_learned():
     assert set(share) == {"fresh", "pretrained", "shuffled"} and share["fresh"].shape == (4, 2)
     assert (share["pretrained"][0] > 0.5).all() and (share["fresh"][0] < 0.1).all()
     assert (share["pretrained"][-1] < share["pretrained"][0]).all()
+
+
+def test_fine_tuning_is_its_stages_one_by_one():
+    """Drawn without biases at magnitude 1, trained on the first images, trained on the second from three starts."""
+    angles, pixels = torch.tensor([0.3, 1.2, 2.0]), torch.arange(0, 256, 3)
+    first, then = coordinate_networks.stripes(3, angles, 16), coordinate_networks.stripes(1, angles + 1, 16)
+    plan = {"pretraining": 12, "steps": 6, "rate": 0.01, "depth": 2, "width": 8, "every": 3, "seed": 5}
+    _, share = coordinate_networks.fine_tune("tanh", first, then, pixels, cut=2.0, **plan)
+    fresh = random_networks.draw(3, (2, 8, 8, 1), random_networks.Prior(bias=0.0), seed=5, dtype=torch.float32)
+    places = random_networks.grid(16, dtype=torch.float32)[pixels]
+    known = {"fresh": trained_networks.copied(fresh), "pretrained": fresh}
+    trained_networks.fit_network(fresh, places, first.reshape(3, 256)[:, pixels], "tanh", rate=0.01, steps=12)
+    known["shuffled"] = trained_networks.shuffled(fresh, 5)
+    for name, start in known.items():
+        layers = trained_networks.copied(start)
+        seen = [complexity.energy_above(trained_networks.render(layers, "tanh", 16), 2.0)]
+        trained_networks.fit_network(layers, places, then.reshape(3, 256)[:, pixels], "tanh", rate=0.01, steps=6)
+        seen.append(complexity.energy_above(trained_networks.render(layers, "tanh", 16), 2.0))
+        assert torch.allclose(share[name][[0, -1]], torch.stack(seen), atol=1e-5)

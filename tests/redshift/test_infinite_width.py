@@ -114,3 +114,13 @@ def test_mean_magnitude_of_an_elliptic_gaussian():
             torch.tensor([a + b], dtype=torch.float64), torch.tensor([a - b], dtype=torch.float64)
         )
         assert float(closed) == pytest.approx(float(z.norm(dim=1).mean()), rel=5e-3)
+
+
+def test_two_layers_of_one_point_by_hand():
+    """A ReLU halves a variance. |x|² = 25, magnitude 3/2, biases of variance 0.12, width 64: the first layer has 25 · 9/4 · 2/66
+    + 0.12, the second 9/4 of half of that + 0.12, and the output sees half of it."""
+    x = torch.tensor([[3.0, 4.0]], dtype=torch.float64)
+    first = 25 * 2.25 / 33 + 0.12
+    for depth, expected in ((1, first / 2), (2, (2.25 * first / 2 + 0.12) / 2)):
+        found = infinite_width.kernel("relu", x, x, depth, 64, Prior(1.5, 0.6))
+        assert float(found) == pytest.approx(expected, rel=1e-12)

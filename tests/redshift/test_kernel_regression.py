@@ -89,3 +89,19 @@ def test_features_are_the_hidden_units_of_the_drawn_networks():
                           + layers[1]["bias"][1]))  # fmt: skip
     k = kernel_regression.feature_kernel("tanh", x, 1.5, depth=2, width=16, bias=0.5, seeds=2, seed=3)
     assert torch.allclose(k[1], h @ h.T / 16)
+
+
+def test_labels_are_plus_and_minus_one(monkeypatch):
+    seen = []
+
+    def nothing(k, target, train, test):
+        seen.append(target)
+        return torch.zeros(len(test), len(target), test.shape[1], dtype=torch.float64)
+
+    monkeypatch.setattr(kernel_regression, "interpolate", nothing)
+    accuracy = kernel_regression.modulo_accuracy("sine", [1.0, 2.0], (4, 3), 0.5, numbers=4, width=8, splits=3)
+    assert accuracy.shape == (2, 2, 3) and len(seen) == 2
+    for target, modulus in zip(seen[0], (4, 3), strict=True):
+        labels = tasks.modulo_sums(modulus, 4, 2)[1][0].double()
+        assert torch.equal(target[labels == 1].unique(), torch.ones(1).double())
+        assert torch.equal(target[labels == 0].unique(), -torch.ones(1).double())

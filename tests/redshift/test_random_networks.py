@@ -95,10 +95,25 @@ def test_priors_have_the_same_variance(shape):
         assert float(layer["weight"].square().sum((1, 2)).sqrt().max()) <= radius
 
 
+@pytest.mark.parametrize("prefactor", [0.5, 1, 2, 3.0])
+def test_a_prefactor_multiplies_what_enters_the_activation(prefactor):
+    layer = random_networks.draw(2, (3, 5), Prior(1.2), seed=4)[0]
+    x = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(4, 3)
+    for k, made in enumerate(random_networks.hidden_layer(layer, x, "tanh", prefactor=prefactor)):
+        assert torch.allclose(made, torch.tanh(prefactor * (x @ layer["weight"][k].T + layer["bias"][k])), atol=1e-12)
+
+
 def test_the_first_fan_fixes_the_first_layer():
     narrow, wide = Prior(first_fan=64).weight_std(2, 16, first=True), Prior(first_fan=64).weight_std(2, 256, first=True)
     assert narrow == wide == Prior().weight_std(2, 64, first=True)
     assert Prior().weight_std(2, 16, first=True) > Prior().weight_std(2, 256, first=True)
+
+
+def test_the_printed_prior_by_hand():
+    """U(-s, s) with s = 3 sqrt(6 / (2 + 16)) = sqrt(3), whose deviation is 1; biases in ±1/2. The first layer by its fan_out."""
+    prior = Prior(3.0, 0.5)
+    assert prior.weight_std(2, 16, first=True) == pytest.approx(1, rel=1e-12)
+    assert prior.weight_std(16, 16) == pytest.approx(0.75, rel=1e-12) and prior.bias_std == pytest.approx(0.5 / 3**0.5, rel=1e-12)
 
 
 @pytest.mark.parametrize(("activation", "variant"), [("relu", "plain"), ("tanh", "layer norm"), ("sine", "layer norm")])

@@ -62,6 +62,8 @@ def test_recordings_have_a_start_and_an_end():
     assert run["size"].shape == run["loss"].shape == (4, 3)
     assert (run["loss"][-1] < run["loss"][0]).all()
     assert not layers[0]["weight"].requires_grad
+    short = trained_networks.fit_network(layers, x, torch.zeros(16).double(), "relu", rate=0.01, steps=4)
+    assert short.time.tolist() == [0, 4]
 
 
 def test_shuffling_keeps_each_layers_values_and_loses_the_function():

@@ -177,3 +177,16 @@ def test_a_share_of_the_mean_is_a_constant_added_to_the_activation():
     assert transformers.mean_share(lambda x: torch.relu(x) + c, shape, 2.0) == pytest.approx(0.3, rel=1e-9)
     with pytest.raises(ValueError, match="between -1 and 1"):
         transformers.with_shares(weights, shape, prompts, "relu", [1.0])
+
+
+def test_activations_side_by_side_write_what_each_writes_alone():
+    weights = transformers.draw(SMALL, 2, dtype=torch.float64)
+    prompts, several = torch.tensor([[3, 4], [5, 6]]), ("relu", torch.tanh, "sine")
+    options = dict(length=10, blocks=2, centred=True)
+    together = transformers.write_grid(weights, SMALL, prompts, several, [0.5, 4.0], **options)
+    alone = [transformers.write_grid(weights, SMALL, prompts, each, [0.5, 4.0], **options) for each in several]
+    assert together.shape == (3, 2, 2, 2, 10) and torch.equal(together, torch.stack(alone))
+    assert not torch.equal(together[0], together[1])
+    together = transformers.with_shares(weights, SMALL, prompts, several, [0.0, 0.5], 2.0, length=10)
+    alone = [transformers.with_shares(weights, SMALL, prompts, each, [0.0, 0.5], 2.0, length=10) for each in several]
+    assert torch.equal(together, torch.stack(alone))
