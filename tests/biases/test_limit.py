@@ -25,6 +25,9 @@ def test_the_kernel_is_the_share_of_gates_that_two_images_open():
     assert torch.allclose(limit.gate_kernel(x, x).diagonal(), torch.tensor(0.5, dtype=torch.float64))
     straight = limit.gate_kernel(torch.tensor([[1.0, 0]]), torch.tensor([[0, 2.0], [-3.0, 0]]))
     assert torch.allclose(straight, torch.tensor([[0.25, 0]], dtype=torch.float64))
+    many = normal(300, 7, seed=3)  # rounding takes some of their cosines beyond ±1
+    assert torch.allclose(limit.gate_kernel(many, 3 * many).diagonal(), torch.tensor(0.5, dtype=torch.float64), atol=1e-7)
+    assert torch.allclose(limit.gate_kernel(many, -3 * many).diagonal(), torch.tensor(0.0, dtype=torch.float64), atol=1e-7)
 
 
 @pytest.mark.parametrize("units", [7, 60])
@@ -96,3 +99,12 @@ def test_gates_that_flip():
     x = torch.tensor([[1.0], [2.0]])  # drives (1, -1) and (2, -2)
     assert limit.gates_flipped(network, torch.zeros(1, 2), x) == 0
     assert limit.gates_flipped(network, torch.tensor([[-1.5, 1.5]]), x) == 0.5  # both units flip on the first image only
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 1e3, 1e6])
+def test_the_effective_ridge_solves_its_equation_whatever_the_ridge(ridge):
+    """ridge = m (1 - 2/5 · Σ v / (v + m)); a ridge that is large beside the kernel is its own effective one."""
+    values = torch.tensor([4.0, 1.0, 0.25], dtype=torch.float64)
+    m = limit.effective_ridge(values, units=5, classes=2, ridge=ridge)
+    assert m * (1 - 0.4 * sum(v / (v + m) for v in (4.0, 1.0, 0.25))) == pytest.approx(ridge, rel=1e-6)
+    assert ridge < 1e3 or m == pytest.approx(ridge, rel=0.01)

@@ -53,6 +53,14 @@ def test_pairs_kept():
     assert task_variance._pairs_kept(np.array([1, 1, 1])) == 1
     assert task_variance._pairs_kept(np.array([0, 1])) == 0
     assert task_variance._pairs_kept(np.array([0])) == 0
+    assert task_variance._pairs_kept(np.array([0, 0, 1])) == pytest.approx(1 / 3)
+    assert task_variance._pairs_kept(np.array([0, 0, 1, 1, 1])) == pytest.approx(0.4)  # one pair and three of ten
+
+
+@pytest.mark.parametrize("rule", task_variance.RULES)
+def test_no_rule_goes_beyond_the_largest_number(four, rule):
+    assert task_variance.number_of_clusters(four[0], rule, largest=4) == 4
+    assert task_variance.number_of_clusters(four[0], rule, largest=3) <= 3
 
 
 @pytest.mark.parametrize("rule", task_variance.RULES)
@@ -86,3 +94,17 @@ def test_rectified_variance_is_that_of_a_rectified_gaussian():
     drawn = torch.randn(400_000, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     sampled = torch.relu(mean + spread * drawn).var(0)
     assert torch.allclose(task_variance.rectified_variance(mean, spread), sampled, rtol=0.02)
+
+
+def test_rectified_variance_by_hand():
+    """Of N(0, s²): s² (1/2 - 1/2π). Of N(-1, 1), from tables of the normal law: 0.07534 - 0.08332²."""
+    zero, minus = torch.tensor([[0.0, 3.0], [-1.0, 1.0]], dtype=torch.float64)
+    assert float(task_variance.rectified_variance(*zero)) == pytest.approx(9 * (0.5 - 0.5 / np.pi), rel=1e-12)
+    assert float(task_variance.rectified_variance(*minus)) == pytest.approx(0.068398, abs=2e-6)
+
+
+def test_gaussian_controls_are_the_drawn_numbers_moved_and_stretched():
+    bias = 1 + torch.randn(3, 40, generator=torch.Generator().manual_seed(0))
+    drawn = torch.randn(3, 40, generator=torch.Generator().manual_seed(6))
+    for row, numbers, made in zip(bias, drawn, task_variance.control(bias, "Gaussian", seed=6), strict=True):
+        assert torch.allclose(made, row.sum() / 40 + ((row - row.sum() / 40).square().sum() / 39).sqrt() * numbers, atol=1e-6)

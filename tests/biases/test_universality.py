@@ -206,7 +206,12 @@ def test_the_constants_of_the_appendix_by_hand():
     """Eq. D.6: 3 units, 2 outputs, gamma 0.5, met within 0.1, x up to 1, M_phi over 0.6: 3 · 2 · (0.5 · 2 + 0.6 · 2) · 0.1.
     Eq. E.7: 3 steps of k = 2 add up to 7; Eqs E.8 to E.10: 0.1, 0.1 + 0.2, 0.1 + 0.6."""
     assert theory.output_error_bound(3, 2, 0.5, 0.1, 1.0, 0.6) == pytest.approx(1.32, rel=1e-12)
+    assert theory.output_error_bound(3, 2, 0.5, 0.1, 1.0, 0.5) == pytest.approx(1.2, rel=1e-12)  # as printed, M_phi over gamma
     assert theory.powers(2.0, 2) == 7
+    # Eq. D.12: 2 units, 5 outputs, 3 steps, R = 0.5 (so R n = 1, three powers of which are 3), states up to 4, inputs up to 1:
+    # as printed 2 · 3 · (1 · (1 + 4 + 1) · 3 + 4) · 0.1, corrected with 5 for 2.
+    for corrected, expected in ((False, 13.2), (True, 33.0)):
+        assert theory.trajectory_error_bound(2, 5, 3, 0.5, 0.1, 1.0, 4.0, corrected) == pytest.approx(expected, rel=1e-12)
     for readout, corrected, expected in [(3.0, True, 21), (0.1, True, 7), (3.0, False, 21), (0.1, False, 1)]:
         assert theory.one_step_error(0.9, 3, 2.0, readout, corrected) == pytest.approx(0.3 / expected, rel=1e-12)
     assert theory.compounded_error(0.1, 3, 2.0) == pytest.approx([0.1, 0.3, 0.7], rel=1e-12)
@@ -243,6 +248,9 @@ def test_recurrent_width_is_where_one_mask_is_expected():
         assert masks * theory.luck(n * (n + rest), near, 0.5) == pytest.approx(1, rel=1e-6)
     ratio = theory.log10_recurrent_width(32, 3, 1e-9, 0.5) - theory.log10_recurrent_width(32, 3, 1e-8, 0.5)
     assert ratio == pytest.approx(35, abs=0.01)  # q^-(n + k)
+    # beyond e^30 units there are width^n / n! masks: the logarithm is (-35 ln q · 32 + ln 32!) / 32
+    far = (-35 * math.log(1e-9 / 1.5) * 32 + math.lgamma(33)) / 32 / math.log(10)
+    assert theory.log10_recurrent_width(32, 3, 1e-9, 0.5) == pytest.approx(far, rel=1e-9)
 
 
 def test_the_corrected_trajectory_bound_holds():
@@ -261,3 +269,27 @@ def test_the_corrected_trajectory_bound_holds():
         assert float((paths[0] - paths[1]).abs().sum()) <= bound
         printed = theory.trajectory_error_bound(n, outputs, steps, gamma + 1, near, 1.0, states, corrected=False)
         assert printed * outputs == pytest.approx(bound * n)
+
+
+def test_as_many_copies_for_the_step_function_are_too_many():
+    """As printed, alpha² copies serve every activation. The step does not see the size of its argument: one unit that answers
+    1 answers alpha = 3 with nine copies of a third, and 1 with three."""
+    unit = theory.Units(*(torch.ones(shape, dtype=torch.float64) for shape in ((1, 1), (1,), (1, 1))))
+    x = torch.ones(1, 1, dtype=torch.float64)
+    made = [theory.network(theory.bounded(unit, 3, copies), x, theory.heaviside) for copies in (None, 9, 3)]
+    assert [float(y) for y in made] == pytest.approx([3, 3, 1], rel=1e-12)
+
+
+def test_recurrent_weights_of_the_first_power_by_hand():
+    """One unit that adds its last answer to a start of 1: with alpha = 2 its four copies hear each other. At power 2 the answer
+    stays 1; at power 1 each of the four hears 4 · 1/2 of what it should: the answer doubles."""
+    one = torch.ones(1, 1, dtype=torch.float64)
+    single = Recurrent(one, 0 * one, 0 * one[0], one, one[0])
+    right, wrong = (float(predict(theory.bounded_recurrent(single, 2, power), one).flatten()[0]) for power in (2, 1))
+    assert (right, wrong) == pytest.approx((1, 2), rel=1e-12)
+
+
+def test_shares_are_of_the_trials_whatever_the_chunks():
+    """Where everything is near, every trial is a hit: the share is 1, also if the last chunk is a short one."""
+    wanted = torch.zeros(1, 1, dtype=torch.float64)
+    assert theory.simulate_feedforward(4, wanted, 1.0, 1e-12, trials=12, chunk=5) == (1.0, 1.0)
