@@ -2,6 +2,7 @@
 
 import pytest
 
+from lib import ROOMS
 from lib.press.environment import ROOT
 from lib.press.trials import planting
 from lib.press.trials.warm import Warm
@@ -29,6 +30,10 @@ def warm(tmp_path_factory):
     with Warm(ROOT, tmp_path_factory.mktemp("planted")) as copy:
         copy.load(["torch", "torch._dynamo", "numba", "scipy.integrate", "scipy.special", "hypothesis.strategies"])
         yield copy
+
+
+def test_every_room_of_science_has_an_error():
+    assert {module.split("/")[0] for module, *_ in PLANTED} == set(ROOMS) - {"press"}
 
 
 @pytest.mark.parametrize("tests", dict.fromkeys(tests for *_, tests in PLANTED))

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import complexity
-from lib.complexity import polynomials
+from lib.complexity import polynomials, sequences
 from lib.linear import WrongAxes
+from lib.press.bench.functions import plain_phrases
 
 
 def noise(*shape, seed=0):
@@ -36,17 +37,6 @@ def plain_fourier(y, region, constant):
             total += spectrum[k1 % m, k2 % m]
             weighted += spectrum[k1 % m, k2 % m] * math.hypot(k1, k2)
     return weighted / total
-
-
-def plain_phrases(sequence):
-    """LZ78 with a set of tuples."""
-    seen, phrase = set(), ()
-    for symbol in sequence:
-        phrase += (symbol,)
-        if phrase not in seen:
-            seen.add(phrase)
-            phrase = ()
-    return len(seen)
 
 
 @pytest.mark.parametrize("region", complexity.REGIONS)
@@ -87,6 +77,15 @@ def test_a_diagonal_wave_is_invisible_to_the_quadrant():
     wave = torch.cos(2 * math.pi * (5 * i[:, None] - 3 * i) / 64)
     assert float(complexity.fourier(wave)) == pytest.approx(math.hypot(5, 3), rel=1e-9)
     assert float(complexity.fourier(wave, "quadrant")) > 15  # rounding noise in place of the frequency 5.83
+
+
+def test_the_printed_fourier_measure_by_hand():
+    """1 + cos of wave vector (3, 4) on 16 x 16 points: of the quadrant's coefficients the constant has size 256, the wave 128, so
+    the mean frequency is 5 without the constant and 5/3 with it. The half plane, too, holds the wave once."""
+    i = torch.arange(16, dtype=torch.float64)
+    y = 1 + torch.cos(2 * math.pi * (3 * i[:, None] + 4 * i) / 16)
+    for region, constant, expected in (("quadrant", False, 5), ("quadrant", True, 5 / 3), ("half plane", False, 5)):
+        assert float(complexity.fourier(y, region, constant)) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("wave", [(0, 0.5), (3, 4), (1, 7.5)])
@@ -228,6 +227,49 @@ def test_sides_of_a_grid_may_differ(sides, cycles):
     y = torch.from_numpy(np.outer(*values))
     assert float(complexity.chebyshev(y, constant=True)) == pytest.approx(math.hypot(2, 5), rel=1e-9)
     assert complexity.polynomial_as_printed(y).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("order", "path"),
+    [
+        ("rows", [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ("columns", [0, 3, 6, 1, 4, 7, 2, 5, 8]),
+        ("snake", [0, 1, 2, 5, 4, 3, 6, 7, 8]),
+        ("zigzag", [0, 1, 3, 6, 4, 2, 5, 7, 8]),
+        ("spiral", [0, 1, 2, 5, 8, 7, 6, 3, 4]),
+    ],
+)
+def test_paths_through_nine_points_by_hand(order, path):
+    assert sequences._traversal(3, 3, order).tolist() == path
+
+
+@pytest.mark.parametrize("symbols", [1, 2, 255, 256, 257, 258])
+def test_alphabets_of_any_size(symbols):
+    """A byte holds 256 symbols; longer alphabets are counted in another way, to the same number."""
+    drawn = torch.randint(symbols, (3, 900), generator=torch.Generator().manual_seed(symbols))
+    drawn[:, 450] = symbols - 1
+    assert complexity.phrases(drawn).tolist() == [plain_phrases(row) for row in drawn.tolist()]
+
+
+@pytest.mark.parametrize("sides", [(8, 8), (5, 12)])
+def test_the_cosine_transform_is_orthonormal(sides):
+    """It keeps every length, and a constant c on m points is c √m in the first coefficient and nothing elsewhere."""
+    y = noise(3, *sides)
+    assert torch.allclose(complexity.cosine_transform(y).square().sum((-2, -1)), y.square().sum((-2, -1)), rtol=1e-12)
+    flat = complexity.cosine_transform(torch.full(sides, 2.0, dtype=torch.float64))
+    assert float(flat[0, 0]) == pytest.approx(2 * math.sqrt(sides[0] * sides[1]), rel=1e-12)
+    assert float(flat.flatten()[1:].abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize("level", [1e-3, 1.0, 1e3])
+def test_what_differs_by_rounding_alone_is_constant_at_every_level(level):
+    """Neighbouring doubles around a level are the same number; a thousand of them are not."""
+    tick = level * 2.0**-52
+    y = torch.full((8, 8), level, dtype=torch.float64)
+    y[3, 4] += 2 * tick
+    assert float(complexity.cosine(y)) == 0 and float(complexity.fourier(y)) == 0
+    y[3, 4] += 1000 * tick
+    assert float(complexity.cosine(y)) > 1
 
 
 def test_the_printed_coefficients_are_legendres():

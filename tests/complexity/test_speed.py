@@ -8,25 +8,13 @@ import time
 
 import numpy as np
 import torch
-from numpy.polynomial import chebyshev, legendre
-from scipy.fft import dctn
 
 from lib import complexity
+from lib.press.bench import functions
 from lib.redshift import random_networks
 from lib.redshift.random_networks import Prior
 
 M, DEPTH, WIDTH = 64, 6, 64
-
-
-def plain_phrases(sequence):
-    """LZ78 as a textbook writes it: a set of all phrases so far."""
-    seen, phrase = set(), ()
-    for symbol in sequence:
-        phrase += (symbol,)
-        if phrase not in seen:
-            seen.add(phrase)
-            phrase = ()
-    return len(seen)
 
 
 def plain_network(activation, depth, magnitude, generator):
@@ -44,29 +32,9 @@ def plain_network(activation, depth, magnitude, generator):
 
 
 def plain_measures(y):
-    """All measures of one image: Fourier on quadrant and half plane, cosine, Chebyshev, Legendre, Lempel-Ziv."""
-
-    def mean_frequency(magnitude, k1, k2):
-        norm = np.hypot(k1[:, None], k2[None, :])
-        weight = np.where(norm > 0, np.abs(magnitude), 0)
-        return (weight * norm).sum() / weight.sum()
-
-    centred = y - y.mean()
-    spectrum, k = np.fft.fft2(centred), np.arange(M // 2 + 1)
-    signed = np.fft.fftfreq(M, 1 / M)
-    out = [mean_frequency(spectrum[: M // 2 + 1, : M // 2 + 1], k, k), mean_frequency(spectrum, signed, signed)]
-    out.append(mean_frequency(dctn(centred, norm="ortho"), np.arange(M) / 2, np.arange(M) / 2))
-    x = np.linspace(-1, 1, M)
-    edges = np.concatenate([[-1], (x[1:] + x[:-1]) / 2, [1]])
-    order = complexity.default_order(M)
-    for basis, cells in ((chebyshev.chebvander, np.arcsin(edges)), (legendre.legvander, edges)):
-        root = np.sqrt(np.diff(cells))[:, None]
-        design = basis(x, order) * root
-        first = np.linalg.lstsq(design, root * centred, rcond=None)[0]
-        coefficients = np.linalg.lstsq(design, root * first.T, rcond=None)[0].T
-        out.append(mean_frequency(coefficients, np.arange(order + 1), np.arange(order + 1)))
+    """All measures of one image: those of the bench, and Lempel-Ziv."""
     levels = np.rint((y - y.min()) / (y.max() - y.min()) * 9).astype(int)
-    return [*out, plain_phrases(levels.T.ravel().tolist())]
+    return [*functions.plain_measures(y), functions.plain_phrases(levels.T.ravel().tolist())]
 
 
 def fast_measures(y):
@@ -98,12 +66,12 @@ def test_both_programs_measure_the_same():
 def test_lempel_ziv_is_thirty_times_faster_than_a_set_of_phrases(capsys):
     symbols = complexity.traverse(complexity.quantise(pictures(16)))  # 192 images of 64 x 64, smooth and noisy ones
     lists = symbols.tolist()
-    assert complexity.phrases(symbols, 10).tolist() == [plain_phrases(sequence) for sequence in lists]  # compiles, too
+    assert complexity.phrases(symbols, 10).tolist() == [functions.plain_phrases(sequence) for sequence in lists]  # compiles, too
     fast, plain = [], []
     for turn in range(6):
         fast.append(seconds(lambda: [complexity.phrases(symbols, 10) for _ in range(5)]) / 5 / len(lists))
         few = lists[turn::6]
-        plain.append(seconds(lambda few=few: [plain_phrases(sequence) for sequence in few]) / len(few))
+        plain.append(seconds(lambda few=few: [functions.plain_phrases(sequence) for sequence in few]) / len(few))
     ratio = np.median(plain) / min(fast)
     with capsys.disabled():
         print(f"\nLempel-Ziv: {1e6 * np.median(plain):.0f} us plain, {1e6 * min(fast):.1f} us ours, {ratio:.0f}x")

@@ -99,7 +99,7 @@ def test_cross_cutting_tree():
     usual, crossed = tasks.tree(8), tasks.cross_cutting_tree(8)
     assert torch.equal(usual[:3], crossed[:3]) and torch.equal(usual[7:], crossed[7:])
     pairs = [row.nonzero().flatten().tolist() for row in crossed[3:7]]
-    assert pairs == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert pairs == [[0, 2], [1, 3], [4, 6], [5, 7]] and crossed.unique().tolist() == [0, 1]
     assert tasks.cross_cutting_tree(16).shape == (31, 16)
     with pytest.raises(ValueError, match="4, 8, 16, … items, got 2"):
         tasks.cross_cutting_tree(2)

@@ -117,3 +117,11 @@ def test_the_threshold_is_interpolated_in_the_logarithm():
     found = linearization.threshold(strengths, on)
     assert float(found[0]) == pytest.approx(10**-0.5, rel=1e-9) and math.isnan(found[1])
     assert onset.PROBE < 1e-4
+
+
+def test_a_direction_is_on_where_its_own_items_are_however_strong_the_others():
+    """Items 1, -1, -2, -3 on a line, with an answer for the first alone: its unit points to it, at speed 1."""
+    x = torch.tensor([[1.0, -1.0, -2.0, -3.0]], dtype=torch.float64)
+    y = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    found = linearization.early_directions(x, y)
+    assert [(d.on, d.speed) for d in found] == [((True, False, False, False), pytest.approx(1))]

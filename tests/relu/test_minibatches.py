@@ -99,6 +99,11 @@ def test_units_that_no_image_switches_off_are_counted():
     plain = (torch.bmm(networks.rows(x), networks.weights[0].mT) > 0).all(1).double().mean(-1)
     assert torch.equal(run["on"][-1], plain)
     assert ((run["open"] > 0.3) & (run["open"] < 0.7)).all()  # half of random units, weighted or not
+    for k, share in enumerate(run["open"][-1].tolist()):  # unit by unit
+        w, r = (part[k].double() for part in networks.weights)
+        open_for = [(networks.rows(x)[k].double() @ unit > 0).double().mean() for unit in w]
+        size = [unit.norm() * out.norm() for unit, out in zip(w, r.T, strict=True)]
+        assert share == pytest.approx(float(sum(o * z for o, z in zip(open_for, size, strict=True)) / sum(size)), rel=1e-5)
 
 
 def test_networks_are_examined_at_each_level_and_leave_at_the_last():

@@ -110,6 +110,7 @@ def test_chunks_change_nothing():
 
 def test_a_schedule_takes_the_time_and_looks_evenly():
     assert relu.schedule(12.0, 0.002, 600) == {"step": 0.002, "steps": 6000, "every": 10}
+    assert relu.schedule(20.0, 0.002, 100) == {"step": 0.002, "steps": 10_000, "every": 100}
     assert relu.schedule(0.1, 0.01, 600) == {"step": 0.01, "steps": 600, "every": 1}  # at least one step a look
 
 
