@@ -164,7 +164,8 @@ def test_the_main_results_of_every_paper_are_on_the_front_page_one_click_from_th
         words = tab.locator(".paper-card li").all_inner_texts()
         assert {target.partition("#")[2] for target in targets} == set(main) and len(targets) == len(main)
         assert all(re.match(r"(✓ holds|◐ in part|✗ does not hold|\? undetermined)", text) for text in words)
-        tab.locator(".paper-card li a").first.click()
+        with tab.expect_navigation():
+            tab.locator(".paper-card li a").first.click()
         tab.wait_for_load_state("networkidle")
         assert tab.locator(f"table.check[id='{tab.evaluate('location.hash').removeprefix('#')}']").count() == 1
         assert problems == []
@@ -172,11 +173,13 @@ def test_the_main_results_of_every_paper_are_on_the_front_page_one_click_from_th
 
 def test_two_clicks_lead_from_the_front_page_to_the_verdict_on_figure_5_of_the_neural_race(chromium, book):
     with visit(chromium, book / "book" / "intro.html") as (tab, problems):
-        tab.locator(".paper-card h3 a", has_text="Neural Race").click()
+        with tab.expect_navigation():
+            tab.locator(".paper-card h3 a", has_text="Neural Race").click()
         tab.wait_for_load_state("networkidle")
         line = tab.locator("table.figure-index tr", has=tab.locator("th", has_text=re.compile("^Figure 5")))
         assert line.count() >= 1
-        line.first.locator("td a .verdict").first.click()
+        with tab.expect_navigation():
+            line.first.locator("td a .verdict").first.click()
         tab.wait_for_load_state("networkidle")
         row = tab.locator(f"table.check[id='{tab.evaluate('location.hash').removeprefix('#')}']")
         assert row.count() == 1 and row.locator("td.verdict").inner_text()
@@ -226,9 +229,9 @@ def test_a_row_can_be_cited_and_a_figure_enlarges(chromium, book):
         tab.locator("table.check button.cite").first.click()
         assert f"#{name}" in tab.locator("dialog.racing-dialog pre").inner_text()
         tab.keyboard.press("Escape")
-        assert tab.locator("dialog.racing-dialog").count() == 0
+        tab.locator("dialog.racing-dialog").wait_for(state="detached")  # the dialog hears of its end a moment later
         tab.locator("article figure:not(.explorer) img").first.click()
-        assert tab.locator("dialog.racing-dialog img.large").is_visible()
+        tab.locator("dialog.racing-dialog img.large").wait_for(state="visible")
         assert problems == []
 
 
@@ -321,11 +324,12 @@ def test_an_explorer_follows_the_themes_switch_and_fits_a_phone(chromium, book, 
         tab.set_viewport_size({"width": 420, "height": 850})
         come_near(tab)
         light = tab.evaluate(colours)
+        changed = f"before => JSON.stringify(({colours})()) !== JSON.stringify(before)"
         tab.evaluate("document.documentElement.dataset.theme = 'dark'")
-        tab.wait_for_timeout(200)
+        tab.wait_for_function(changed, arg=light, timeout=10000)
         dark = tab.evaluate(colours)
         tab.evaluate("document.documentElement.dataset.theme = 'light'")
-        tab.wait_for_timeout(200)
+        tab.wait_for_function(changed, arg=dark, timeout=10000)
         assert light and not set(light) & set(dark) and tab.evaluate(colours) == light
         assert tab.evaluate("document.documentElement.scrollWidth") <= 421
         assert problems == []
