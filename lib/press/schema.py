@@ -91,6 +91,8 @@ ROW = {
     **{name: MAYBE for name in ("error", "fingerprint", "device", "finished", "python", "machine")},
 }
 RECORDED = ROW | {name: Field() for name in ("fingerprint", "device", "finished")} | {"status": Field(one_of=("finished",))}
+RECORDED |= {"still": Field("a mapping", False)}
+STILL = {"fingerprint": Field(), "date": Field(), "compared": Field("a number"), "difference": Field("a number")}  # later code
 
 
 def check(entry, fields: dict[str, Field], where: str, error: type[Problem] = Problem, closed: bool = True) -> dict:
@@ -117,6 +119,8 @@ def check(entry, fields: dict[str, Field], where: str, error: type[Problem] = Pr
 def check_row(row, where: str, error: type[Problem] = Problem, recorded: bool = False) -> dict:
     """A run's row, with every one of its results."""
     check(row, RECORDED if recorded else ROW, where, error, closed=False)
+    if recorded and "still" in row:
+        check(row["still"], STILL, f"{where}, still", error)
     for name, record in row["results"].items():
         check(record, RECORD, f"{where}, {name}", error, closed=False)
     return row
