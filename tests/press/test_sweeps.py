@@ -378,9 +378,8 @@ def test_a_page_shows_its_recorded_runs(executed, page, forks):
     for width in (3, 4):
         row = runs.run(page, {"width": width, "name": "y"}, progress=False)
         recordings.record(row["run"], executed.root)
-    same, other = (
-        boxes.Recorded.one(Shown, row) for row in sorted(recordings.recorded(page), key=lambda r: r["parameters"]["width"])
-    )
+    ordered = sorted(recordings.recorded(page), key=lambda row: row["parameters"]["width"])
+    same, other = (boxes.Recorded.one(Shown, row) for row in ordered)
     assert "2 of 2 checks have the verdict that they have on this page." in same and "`name=y`" in same
     assert "1 of 2 checks" in other and "`width=4`" in other and "older version" not in other
     before, _, folded = other.partition("{dropdown}")

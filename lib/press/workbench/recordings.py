@@ -74,9 +74,7 @@ def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> l
         known = {row["run"] for row in recorded(before) if row["current"]}
         mine = [row for row in stale if row["run"] in known]
         if not mine:
-            raise RunError(
-                f"no recorded run of {page.name} was made by the code of {since}, or is known to be as good as made by it"
-            )
+            raise RunError(f"no recorded run of {page.name} was made by the code of {since}")
         old, new = (smoke(each, scratch / name) for each, name in ((before, "old"), (page, "new")))
     mine_now = claims.of_page(page.name, page.root / "book")
     compared, distance, where = difference(old["results"], new["results"], mine_now)
