@@ -33,7 +33,6 @@ IS = {
     "a mapping": lambda value: isinstance(value, dict) and all(isinstance(key, str) for key in value),
     "a list": lambda value: isinstance(value, list),
     "a measured value": is_measured,
-    "a comparison with later code": lambda value: set(value) == {"fingerprint", "date", "compared", "difference"},
 }
 
 
@@ -92,7 +91,6 @@ ROW = {
     **{name: MAYBE for name in ("error", "fingerprint", "device", "finished", "python", "machine")},
 }
 RECORDED = ROW | {name: Field() for name in ("fingerprint", "device", "finished")} | {"status": Field(one_of=("finished",))}
-RECORDED |= {"still": Field("a comparison with later code", False)}
 
 
 def check(entry, fields: dict[str, Field], where: str, error: type[Problem] = Problem, closed: bool = True) -> dict:

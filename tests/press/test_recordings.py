@@ -41,7 +41,7 @@ def test_a_change_that_measures_the_same_leaves_a_recorded_run_current(kept):
     assert "not what it measures (3 numbers" in boxes.Recorded.one(Shown, row)
     assert recordings.still(page, "HEAD") == []  # nothing to do
     path.write_text(path.read_text(encoding="utf-8").replace('"compared"', '"counted"'), encoding="utf-8")
-    with pytest.raises(claims.ClaimError, match="'still' must be a comparison with later code"):
+    with pytest.raises(RunError, match="still: unknown field counted"):
         recordings.recorded(page)
     path.write_text(path.read_text(encoding="utf-8").replace('"counted"', '"compared"'), encoding="utf-8")
     book.edit("lib/gamma.py", "4.0 / 2", "6.0 / 3")

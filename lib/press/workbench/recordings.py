@@ -21,6 +21,9 @@ from lib.press import claims, files, pages, schema, terminal
 from lib.press.errors import Problem, RunError
 from lib.press.workbench import execution, runs
 
+NUMBER = schema.Field("a number")
+STILL = {"fingerprint": schema.MAYBE, "date": schema.MAYBE, "compared": NUMBER, "difference": NUMBER}  # the mark of `still`
+NO_CHANGE = {"compared": 0, "difference": 0.0}
 EQUAL = 1e-3  # difference of numbers that count as the same, relative to them: rounding, as a few steps of training enlarge it
 
 
@@ -55,6 +58,8 @@ def recorded(page: pages.Page) -> list[dict]:
     """Recorded rows of a page, oldest first; `current` tells whether the code is still the one that made them, or measures the
     same (`still`)."""
     found = claims.recorded_rows(page.name, page.root / "book")
+    for row in found:
+        schema.check(row.get("still", NO_CHANGE), STILL, f"{page.name}, run {row['run']}, still", RunError)
     now = runs.code_fingerprint(page) if found else ""
     return [row | {"current": now in (row["fingerprint"], row.get("still", {}).get("fingerprint"))} for row in found]
 
