@@ -22,7 +22,7 @@ from lib.press import claims, environment, files, pages, parameters, terminal
 from lib.press.bindery import building
 from lib.press.errors import PageError, Problem
 from lib.press.reports import commands as reporting
-from lib.press.workbench import browser, commands, execution, runs, sweeps
+from lib.press.workbench import browser, commands, execution, recordings, runs, sweeps
 
 ROOT = environment.ROOT
 
@@ -522,7 +522,7 @@ def test_notebooks_seconds_rows_and_the_readme_survive_a_full_disk(desk, disk, m
         (lambda: execution.write(page, old, {"files": {}}), "book/paper/one.ipynb"),
         (lambda: execution.note_seconds("paper/one", 7e5, desk.root), "book/seconds.json"),
         (lambda: runs.write_row(desk.root / "_runs/paper/two/abc123.json", row(seconds=3.0)), "abc123.json"),
-        (lambda: runs.record("abc123", desk.root), "recorded/two-abc123.json"),
+        (lambda: recordings.record("abc123", desk.root), "recorded/two-abc123.json"),
         (building.update_readme, "README.md"),
         (lambda: reporting.write_csv(desk.root / "out.csv", "a,b"), "out.csv"),
         (lambda: sweeps.probe_writable(desk.root / "_runs/paper/two"), "rows cannot be written"),

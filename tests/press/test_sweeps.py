@@ -13,7 +13,7 @@ import pytest
 
 from lib.press import pages
 from lib.press.clusters import places
-from lib.press.workbench import execution, runs, sweeps
+from lib.press.workbench import execution, recordings, runs, sweeps
 from lib.press.workbench.runs import RunError
 
 
@@ -350,21 +350,21 @@ def test_devices_are_those_of_the_workers(executed, page, monkeypatch):
 
 def test_recording_a_run(executed, page, forks):
     row = runs.run(page, {"width": 4, "name": "x"}, progress=False)
-    target = runs.record(row["run"][:8], executed.root)
+    target = recordings.record(row["run"][:8], executed.root)
     assert target.parent.name == "recorded" and json.loads(target.read_text())["run"] == row["run"]
-    (kept,) = runs.recorded(page)
+    (kept,) = recordings.recorded(page)
     assert kept["current"] and kept["results"]["two-width"]["measured"] == 8.0
     executed.edit("lib/gamma.py", "2.0", "2.5")
-    assert runs.recorded(page)[0]["current"] is False  # the code has moved on since
+    assert recordings.recorded(page)[0]["current"] is False  # the code has moved on since
     with pytest.raises(RunError, match="names 0 runs"):
-        runs.record("nothing", executed.root)
+        recordings.record("nothing", executed.root)
 
 
 def test_a_failed_run_is_not_recorded(executed, page, forks):
     executed.edit("book/paper/two.md", 'check("two-width"', 'raise ValueError; check("two-width"')
     row = runs.run(page, {"width": 4, "name": "x"}, progress=False)
     with pytest.raises(RunError, match="only finished runs"):
-        runs.record(row["run"], executed.root)
+        recordings.record(row["run"], executed.root)
 
 
 def test_a_page_shows_its_recorded_runs(executed, page, forks):
@@ -377,15 +377,16 @@ def test_a_page_shows_its_recorded_runs(executed, page, forks):
     Shown.page = page
     for width in (3, 4):
         row = runs.run(page, {"width": width, "name": "y"}, progress=False)
-        runs.record(row["run"], executed.root)
-    same, other = (boxes.Recorded.one(Shown, row) for row in sorted(runs.recorded(page), key=lambda r: r["parameters"]["width"]))
+        recordings.record(row["run"], executed.root)
+    ordered = sorted(recordings.recorded(page), key=lambda row: row["parameters"]["width"])
+    same, other = (boxes.Recorded.one(Shown, row) for row in ordered)
     assert "2 of 2 checks have the verdict that they have on this page." in same and "`name=y`" in same
     assert "1 of 2 checks" in other and "`width=4`" in other and "older version" not in other
     before, _, folded = other.partition("{dropdown}")
     assert "Six is twice three" in before and "Two numbers" not in before and "Two numbers" in folded
     assert "z: 2<br>a: 3" in folded  # parts on lines of their own, in the run's order
     executed.edit("lib/gamma.py", "2.0", "2.5")
-    assert all("older version" in boxes.Recorded.one(Shown, row) for row in runs.recorded(page))
+    assert all("older version" in boxes.Recorded.one(Shown, row) for row in recordings.recorded(page))
 
 
 def test_recorded_claims_have_the_verdict_of_their_run(repository):

@@ -18,7 +18,7 @@ from lib.press.rendering.generated import (
     scoreboard,
 )
 from lib.press.verdicts import rows, standing
-from lib.press.workbench import runs
+from lib.press.workbench import recordings, runs
 
 RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
 AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}
@@ -33,7 +33,7 @@ class Sizes(Generated):
         lines = ["| page | laptop | the paper's size | recorded |", "|---|---|---|---|"]
         taken = pages.seconds(self.root)
         for page in pages.every(self.root):
-            kept = runs.recorded(page)
+            kept = recordings.recorded(page)
             minutes = ", ".join(duration(row["seconds"]) + ("" if row["current"] else " (older code)") for row in kept)
             laptop = f"{taken[page.name]:.0f} s" if page.name in taken else "–"
             cost = runs.presets(page).get("cost", "–")

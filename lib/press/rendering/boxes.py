@@ -5,7 +5,7 @@ from docutils.parsers.rst import directives
 
 from lib.press import claims, pages, parameters
 from lib.press.rendering.generated import Generated, badge, duration, plural, scoreboard, several, verdict_of
-from lib.press.workbench import runs
+from lib.press.workbench import recordings, runs
 
 
 def folded(title: str, text: str) -> str:
@@ -104,7 +104,7 @@ class Recorded(Generated):
     """Recorded runs of the page, at sizes that a laptop does not reach, beside what the laptop measured."""
 
     def text(self) -> str:
-        kept = runs.recorded(self.page)
+        kept = recordings.recorded(self.page)
         return "\n\n".join(self.one(row) for row in kept) or "No run at a larger size is recorded yet."
 
     def one(self, row: dict) -> str:
@@ -113,6 +113,10 @@ class Recorded(Generated):
         other = {name: value for name, value in row["parameters"].items() if name in known and value != known[name].default}
         sizes = ", ".join(f"`{name}={value}`" for name, value in other.items()) or "the page's own parameters"
         state = "" if row["current"] else " **Recorded under an older version of the code.**"
+        if row["current"] and "still" in row:
+            about = row["still"]
+            proof = f"{plural(about['compared'], 'number')} of the page in its smallest size, largest difference"
+            state = f" The code has changed since, but not what it measures ({proof} {about['difference']:.1g})."
         cost = f"{duration(row['seconds'])} on {row['device']} ({row['machine']}, torch {row['versions']['torch']})"
         mine, here = claims.of_page(self.page.name, self.book), claims.measured_in(self.page.name, self.book)
         apart, everything = [], []

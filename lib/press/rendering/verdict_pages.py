@@ -11,7 +11,7 @@ from lib.press.rendering.boards import Errata
 from lib.press.rendering.boxes import figure_alt
 from lib.press.rendering.generated import MARKS, PLAIN, Generated, badge_html, duration, parts, plural
 from lib.press.verdicts import rows, standing
-from lib.press.workbench import runs
+from lib.press.workbench import recordings
 
 SOURCES = (("Figure", "figure"), ("Table", "table"), ("Eq.", "equation"))
 
@@ -171,7 +171,7 @@ class Cost(Generated):
         taken, lines = pages.seconds(self.root), []
         for page in pages.every(self.root):
             if page.name.startswith(f"{self.part}/"):
-                kept = ", ".join(duration(row["seconds"]) for row in runs.recorded(page))
+                kept = ", ".join(duration(row["seconds"]) for row in recordings.recorded(page))
                 more = f"; recorded runs: {kept}" if kept else ""
                 lines.append(
                     f"{self.words(page.name.split('/')[1], page.name)} {taken.get(page.name, 0):.0f} s on a laptop{more}"

@@ -86,7 +86,9 @@ def parser() -> argparse.ArgumentParser:
     point.set_defaults(action=run_one_point)
 
     keep = commands.add_parser("record", help="keep a run's row with the book, for its page to show")
-    keep.add_argument("run", help="its name, or the beginning of it")
+    keep.add_argument("run", help="its name, or the beginning of it; with --still, the page")
+    keep.add_argument("--still", metavar="COMMIT", help="show that the recorded runs of a page still hold: it measures what it "
+                      "measured with the code of this commit, in its smoke size")  # fmt: skip
     keep.set_defaults(action=record_run)
 
     listing = commands.add_parser("pages", help="list the pages, their parameters and whether they are fresh")
@@ -173,10 +175,14 @@ def run_one_point(options) -> int:
 
 
 def record_run(options) -> int:
-    """`python -m lib record`: keep a run's row with the book."""
-    from lib.press.workbench import runs
+    """`python -m lib record`: keep a run's row with the book, or show that the rows of a page still hold."""
+    from lib.press.workbench import recordings
 
-    target = runs.record(options.run)
+    if options.still:
+        kept = recordings.still(pages.find(options.run), options.still)
+        print(f"{terminal.count(len(kept), 'recorded run')} of {options.run} marked as current" if kept else "nothing to do")
+        return 0
+    target = recordings.record(options.run)
     print(f"recorded as {target.relative_to(ROOT)}; its page shows it after the next `make book`")
     paper, page = target.parent.parent.name, target.name.rpartition("-")[0]
     if "```{recorded}" not in files.read_text(pages.find(f"{paper}/{page}").markdown):
@@ -217,7 +223,7 @@ def show_slack(options) -> int:
 def list_pages(options) -> int:
     """`python -m lib pages`: all pages, their parameters and whether they are fresh."""
     from lib.press import parameters
-    from lib.press.workbench import runs
+    from lib.press.workbench import recordings, runs
 
     known, damaged = pages.seconds(), {}
     for page in pages.every():
@@ -231,7 +237,7 @@ def list_pages(options) -> int:
         sizes = runs.presets(page)
         print(f"{page.name}  (laptop {took}, {state})")
         if "paper" in sizes:
-            kept = runs.recorded(page) if page not in damaged else []
+            kept = recordings.recorded(page) if page not in damaged else []
             made = f"; recorded: {', '.join(row['run'] for row in kept)}" if kept else ""
             print(f"    paper preset: {sizes.get('cost', 'cost not estimated')}{made}")
         for p in parameters.of_page(page.markdown).values():

@@ -18,7 +18,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lib.press import claims, files, pages, parameters, schema, terminal
+from lib.press import claims, files, pages, parameters, schema
 from lib.press.errors import Problem, RunError
 from lib.press.notebooks import plain
 from lib.press.workbench import execution
@@ -276,32 +276,3 @@ def results(name: str, root: Path | None = None, finished: bool = True, damaged:
     page = pages.find(name, root)
     lines = [flat(row) for row in rows(page, damaged) if row["status"] == "finished" or not finished]
     return pandas.DataFrame(lines)
-
-
-def record(run_name: str, root: Path | None = None) -> Path:
-    """Keep a run's row with the book: copies it to book/<paper>/recorded/, whence its page shows it."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", run_name):
-        raise RunError(f"'{run_name}' is not the name of a run, which has letters and digits only")
-    root = root or pages.ROOT
-    found = [path for path in home(root).glob(f"**/{run_name}*.json") if read_row(path)]
-    if len(found) != 1:
-        number = terminal.count(len(found), "run")
-        raise RunError(f"'{run_name}' names {number} under {home(root)}; give the name (or its beginning) of one")
-    row = read_row(found[0])
-    if row["status"] != "finished":
-        raise RunError(f"run {row['run']} {row['status']}; only finished runs are recorded")
-    try:
-        page = pages.find(row["page"], root)
-        schema.check_row(row, found[0].name, RunError, recorded=True)
-    except Problem as error:
-        raise RunError(f"run {row['run']} cannot be recorded: {error}") from None
-    target = page.markdown.parent / "recorded" / f"{page.markdown.stem}-{row['run']}.json"
-    files.write_whole(target, json.dumps(row, indent=1, ensure_ascii=False) + "\n", RunError)
-    return target
-
-
-def recorded(page: pages.Page) -> list[dict]:
-    """Recorded rows of a page, oldest first; `current` tells whether the code is still the one that made them."""
-    found = claims.recorded_rows(page.name, page.root / "book")
-    now = code_fingerprint(page) if found else ""
-    return [row | {"current": row["fingerprint"] == now} for row in found]
