@@ -21,6 +21,7 @@ from lib.press.notebooks import pairing
 from lib.press.pages import ROOT, Page
 
 TIMEOUT = 1800  # seconds that one cell may take
+SEVERAL = 5  # pages above which imports are worth while that only some of them make
 SENTENCES = ("ClaimError", "VerdictChanged", "ParameterError", "DamagedFile", "MissingFile")  # their words need no traceback
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec it is too late
 
@@ -297,7 +298,7 @@ def warm(todo: list[Page], scratch: Path):
     with contextlib.ExitStack() as stack:
         if len(todo) > 1 and sys.platform == "linux" and nursery.ADDRESS not in os.environ:
             science = any("import torch" in "\n".join(pages.code(pages.source(page))) for page in todo)
-            modules = nursery.MODULES if science else nursery.PRESS
+            modules = nursery.MODULES + nursery.MORE * (len(todo) > SEVERAL) if science else nursery.PRESS
             with contextlib.suppress(RuntimeError):  # then they are processes like any other
                 stack.enter_context(nursery.Nursery(kernel_environment(todo[0].root), modules, scratch))
                 stack.enter_context(nursery.used())

@@ -26,6 +26,7 @@ SPARED = "RACING_SPARED"  # seconds of a core that a forked kernel did not need 
 KERNEL = ("IPython", "ipykernel.kernelapp")
 PRESS = (*KERNEL, "papermill", "jupytext", "pygments.lexers.python", "nbclient", "yaml")
 MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS, "pandas")
+MORE = ("torch._dynamo", "scipy.integrate", "numba", "networkx")  # every third page imports these: optimisers ask for the first
 EVERYWHERE = ("numpy", "torch", "matplotlib.pyplot", *KERNEL)  # of these; the rest is for some pages, or for commands
 LONGEST = 100  # bytes of a socket's path, for all systems
 BACKEND = "module://matplotlib_inline.backend_inline"  # what a kernel would ask of matplotlib before it is imported
@@ -34,7 +35,7 @@ BACKEND = "module://matplotlib_inline.backend_inline"  # what a kernel would ask
 class Nursery:
     """While this lasts, this process and those that it starts may have forks as kernels; see `used`."""
 
-    def __init__(self, environment: dict[str, str], modules: tuple[str, ...] = MODULES, inside: Path | None = None):
+    def __init__(self, environment: dict[str, str], modules: tuple[str, ...] = MODULES + MORE, inside: Path | None = None):
         self.modules = modules
         self.folder = tempfile.TemporaryDirectory(prefix="racing-nursery-", dir=inside)
         self.address = str(Path(self.folder.name, "socket"))
