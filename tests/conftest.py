@@ -1,6 +1,7 @@
 """What several test modules share: a small repository of its own, to break on purpose."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lib.press.bindery import nursery
+from lib.press.workbench import nursery
 
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
@@ -108,15 +109,20 @@ class Repository:
         self.write(name, text.replace(old, new))
 
     def environment(self) -> dict[str, str]:
-        """That of a user of this repository: without what belongs to this run of the tests, but for `forks`."""
+        """That of a user of this repository: without what belongs to this run of the tests, but for `forks`.
+
+        It may keep compiled modules, which its copies then have too.
+        """
         forking = (nursery.ADDRESS, nursery.PYTHON) if nursery.PYTHON in os.environ else ()
-        clean = {k: v for k, v in os.environ.items() if k in forking or not k.startswith(("PYTEST", "RACING"))}
+        clean = {k: v for k, v in os.environ.items() if k in forking or not k.startswith(("PYTEST", "RACING", "PYTHONDONT"))}
         return clean | {"PYTHONPATH": str(self.root)}
 
     def run(self, *arguments: str, module: str = "lib", **environment: str) -> subprocess.CompletedProcess:
-        """`python -m lib …` (or another module) inside this repository."""
+        """`python -m lib …` (or another module) inside this repository; with `forks` in one of those."""
         env = self.environment() | environment
-        command = [sys.executable, *(["-m", "lib"] if module == "lib" else ["-c", MODULE, module]), *arguments]
+        plain = [sys.executable, *(["-m", "lib"] if module == "lib" else ["-c", MODULE, module])]
+        forking = [*json.loads(os.environ[nursery.PYTHON]), "-m", module] if nursery.PYTHON in os.environ else None
+        command = [*(forking or plain), *arguments]
         return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=300)
 
     def stale(self) -> list[str]:
@@ -162,10 +168,11 @@ def repository(tmp_path) -> Repository:
 
 
 @pytest.fixture(scope="session")
-def executed_template(tmp_path_factory) -> Repository:
-    """Both tiny pages, executed once."""
+def executed_template(tmp_path_factory, nursed) -> Repository:
+    """Both tiny pages, executed once, in forks; that processes of their own write the same is tested in `test_bindery.py`."""
     made = Repository(tmp_path_factory.mktemp("template") / "repository")
-    done = made.run("execute")
+    with nursery.used():
+        done = made.run("execute")
     assert done.returncode == 0, done.stderr + done.stdout
     return made
 

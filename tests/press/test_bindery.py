@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from lib.press import files, pages, parameters
-from lib.press.bindery import affected, building, check, freshness, new, nursery, preview, suite
+from lib.press.bindery import affected, building, check, freshness, new, preview, suite
 from lib.press.environment import ROOT
-from lib.press.workbench import browser, execution, runs
+from lib.press.workbench import browser, execution, nursery, runs
 
 CONTENTS = """format: jb-book
 root: book/intro
@@ -33,7 +33,7 @@ parts:
 
 
 @pytest.fixture(scope="module")
-def bound(executed_template, tmp_path_factory):
+def bound(executed_template, tmp_path_factory, nursed):
     """The small repository with a new page of a new paper, executed and rendered once."""
     target = tmp_path_factory.mktemp("bound") / "repository"
     shutil.copytree(executed_template.root, target)
@@ -47,9 +47,10 @@ def bound(executed_template, tmp_path_factory):
     copy.write("book/references.bib", "@unpublished{first,\n author = {A},\n title = {T},\n note = {N},\n year = {2026}\n}\n")
     copy.write("book/bibliography.md", "# Bibliography\n\n```{bibliography}\n```\n")
     copy.write("book/intro.md", "# Book\n\n```{scoreline}\n```\n")
-    copy.made = copy.run("new", "sixth/first_figure", "--title", "A sixth paper")
-    assert copy.made.returncode == 0, copy.made.stderr
-    copy.built = copy.run("book")
+    with nursery.used():
+        copy.made = copy.run("new", "sixth/first_figure", "--title", "A sixth paper")
+        assert copy.made.returncode == 0, copy.made.stderr
+        copy.built = copy.run("book")
     assert copy.built.returncode == 0, copy.built.stdout + copy.built.stderr
     return copy
 
@@ -57,7 +58,7 @@ def bound(executed_template, tmp_path_factory):
 # --- a new page ------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_page_executes_builds_and_passes_its_first_test(bound):
+def test_a_new_page_executes_builds_and_passes_its_first_test(bound, forks):
     assert "only a person can do" in bound.made.stdout
     records = json.loads(bound.read("book/sixth/first_figure.ipynb"))
     assert any("first-figure-first" in json.dumps(cell) for cell in records["cells"])
@@ -70,12 +71,12 @@ def test_a_new_page_executes_builds_and_passes_its_first_test(bound):
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_new_page_runs_as_smoke(bound):
+def test_a_new_page_runs_as_smoke(bound, forks):
     done = bound.run("run", "sixth/first_figure", "--preset", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_second_page_of_a_paper_joins_the_first(repository):
+def test_a_second_page_of_a_paper_joins_the_first(repository, forks):
     repository.write("_toc.yml", CONTENTS)
     before = repository.read("book/paper/claims.yml")
     assert repository.run("new", "paper/three").returncode == 0
@@ -105,14 +106,14 @@ def read_again(repository, before):
     return {name.removesuffix(".doctree") for name, time in doctrees(repository).items() if before.get(name) != time}
 
 
-def test_nothing_is_rendered_where_nothing_has_changed(bound):
+def test_nothing_is_rendered_where_nothing_has_changed(bound, forks):
     before = doctrees(bound)
     done = bound.run("book")
     assert done.returncode == 0 and "nothing has changed" in done.stdout, done.stdout + done.stderr
     assert read_again(bound, before) == set()
 
 
-def test_an_edit_in_prose_renders_its_page_alone(bound):
+def test_an_edit_in_prose_renders_its_page_alone(bound, forks):
     before = doctrees(bound)
     bound.edit("book/paper/one.md", "Some prose.", "Other prose.")
     done = bound.run("book")
@@ -121,7 +122,7 @@ def test_an_edit_in_prose_renders_its_page_alone(bound):
     assert "Other prose." in (bound.root / "_build/html/book/paper/one.html").read_text(encoding="utf-8")
 
 
-def test_a_claim_that_changes_renders_all_that_speak_of_it(bound):
+def test_a_claim_that_changes_renders_all_that_speak_of_it(bound, forks):
     before = doctrees(bound)
     bound.edit("book/sixth/claims.yml", "A mode grows along", "Every mode grows along")
     done = bound.run("book")
@@ -130,7 +131,7 @@ def test_a_claim_that_changes_renders_all_that_speak_of_it(bound):
     assert not {"book/paper/one", "book/paper/two"} & read_again(bound, before)
 
 
-def test_a_build_that_fails_fails_again_until_it_is_mended_and_leaves_the_readme(bound):
+def test_a_build_that_fails_fails_again_until_it_is_mended_and_leaves_the_readme(bound, forks):
     bound.edit("book/paper/two.md", "Some prose.", "Some prose, see {doc}`nowhere`.")
     readme = bound.read("README.md").replace("<!-- score -->", "<!-- score -->stale ")
     bound.write("README.md", readme)
@@ -329,14 +330,13 @@ def warm():
         yield one
 
 
-def test_a_page_in_a_forked_kernel_writes_the_same_notebook(executed, warm):
+def test_a_page_in_processes_of_its_own_writes_the_notebook_that_forks_wrote(executed):
     page = pages.find("paper/two", executed.root)
-    before = page.notebook.read_bytes()
+    before = page.notebook.read_bytes()  # by the template's fixture, in forks
     page.notebook.unlink()
-    with nursery.used():
-        execution.execute(page)
+    assert "JUPYTER_PATH" not in os.environ and nursery.PYTHON not in os.environ
+    execution.execute(page)
     assert page.notebook.read_bytes() == before
-    assert "JUPYTER_PATH" not in os.environ
 
 
 def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(warm, tmp_path):

@@ -386,7 +386,7 @@ def test_two_sweeps_share_their_points(diary):
 # --- a list of commands ----------------------------------------------------------------------------------------------
 
 
-def test_exported_commands_leave_the_rows_of_the_sweep(diary):
+def test_exported_commands_leave_the_rows_of_the_sweep(diary, forks):
     names = {point.name for point in sweeps.points(pages.find("paper/two", diary.root), ["width=1:3", "name=it's,b"], {})}
     grid = ("--grid", "width=1:3", "--grid", "name=it's,b")
     wrote = diary.run("sweep", "paper/two", *grid, "--export", "jobs.txt")

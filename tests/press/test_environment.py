@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
@@ -46,6 +47,22 @@ def test_hash_ignores_comments_but_not_versions(monkeypatch, tmp_path):
     assert environment.pins_hash() == first
     path.write_text("b==2\na==1.0\n")
     assert environment.pins_hash() != first
+
+
+def test_names_of_folders_tell_the_versions_that_packages_tell(monkeypatch, tmp_path):
+    seen = environment.folders()
+    told = {name: metadata.version(name) for name in environment.pins()}
+    assert {name: seen[environment.plain(name)] for name in told} == told
+    for place, names in {"a": ("one-1.0", "two_x-1.0", "two_x-2.0"), "b": ("one-3.0", "Three.y-4.0+cpu")}.items():
+        for name in names:
+            (tmp_path / place / f"{name}.dist-info").mkdir(parents=True)
+            (tmp_path / place / f"{name}.dist-info" / "METADATA").write_text(f"Version: {name.partition('-')[2]}\n")
+    (tmp_path / "a" / "half-1.0.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "a"), str(tmp_path / "nothing"), str(tmp_path / "b")])
+    assert environment.folders() == {"one": "1.0", "two-x": "", "half": "", "three-y": "4.0+cpu"}
+    assert environment.unmet({"one": "1.0", "three-y": "4.0"}) == []
+    wrong = environment.unmet({"one": "3.0", "four": "1", "half": "1.0"})
+    assert wrong == ["one==3.0 (have 1.0)", "four==1 (have none)", "half==1.0 (have none)"]
 
 
 def bare(repository, code: str, *arguments: str, **variables: str):
@@ -103,7 +120,7 @@ def test_a_missing_browser_is_found_out(monkeypatch):
     assert browser.find() is None
 
 
-def test_the_command_line_explains_itself(executed):
+def test_the_command_line_explains_itself(executed, forks):
     done = executed.run("--help")
     for word in ("book", "test", "run", "pages", "data"):
         assert word in done.stdout

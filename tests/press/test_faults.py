@@ -186,7 +186,7 @@ def test_a_notebook_that_is_none(desk, case):
     assert pages.stale(pages.find("paper/one"))  # so that `execute` makes it again
 
 
-def test_execute_makes_a_damaged_notebook_again(executed):
+def test_execute_makes_a_damaged_notebook_again(executed, forks):
     before = executed.read("book/paper/one.ipynb")
     executed.write("book/paper/one.ipynb", before[:700])
     done = executed.run("execute")

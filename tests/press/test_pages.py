@@ -122,7 +122,7 @@ def test_a_deleted_data_file_makes_its_page_stale(executed):
     assert executed.reasons("paper/one") == ["data/two.txt changed"]
 
 
-def test_an_edit_in_prose_keeps_the_outputs(executed):
+def test_an_edit_in_prose_keeps_the_outputs(executed, forks):
     before = json.loads(executed.read("book/paper/one.ipynb"))
     executed.edit("book/paper/one.md", "Some prose.", "Better prose.")
     done = executed.run("execute")
@@ -160,7 +160,7 @@ def test_executing_an_unchanged_page_changes_no_byte(executed):
         ),
     ],
 )
-def test_a_failing_page_is_reported_and_nothing_is_written(executed, old, new, message):
+def test_a_failing_page_is_reported_and_nothing_is_written(executed, old, new, message, forks):
     before = executed.read("book/paper/one.ipynb")
     executed.edit("book/paper/one.md", old, new)
     done = executed.run("execute", "paper/one")
@@ -169,7 +169,7 @@ def test_a_failing_page_is_reported_and_nothing_is_written(executed, old, new, m
     assert executed.read("book/paper/one.ipynb") == before
 
 
-def test_an_unexpected_success_fails_the_page_too(executed):
+def test_an_unexpected_success_fails_the_page_too(executed, forks):
     executed.edit(
         "book/paper/claims.yml", "verdict: reproduced\n- id: two", "verdict: not reproduced\n  note: because\n- id: two"
     )
@@ -182,7 +182,7 @@ def nbval(repository, *more):
     return repository.run(*options, *more, module="pytest", RACING_OFFLINE="1")
 
 
-def test_nbval_passes_on_the_committed_notebook(executed):
+def test_nbval_passes_on_the_committed_notebook(executed, forks):
     done = nbval(executed)
     assert done.returncode == 0, done.stdout
 
@@ -195,7 +195,7 @@ def test_nbval_passes_on_the_committed_notebook(executed):
         ('"measured": 6.0', '"measured": 7.0'),  # the number
     ],
 )
-def test_nbval_fails_when_a_stored_verdict_is_edited(executed, old, new):
+def test_nbval_fails_when_a_stored_verdict_is_edited(executed, old, new, forks):
     executed.edit("book/paper/one.ipynb", old, new)
     done = nbval(executed)
     assert done.returncode == 1, done.stdout

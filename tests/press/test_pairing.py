@@ -34,7 +34,7 @@ def one(repository):
 # --- who wins --------------------------------------------------------------------------------------------------------
 
 
-def test_code_edited_in_the_notebook_is_executed_and_reaches_the_md(executed):
+def test_code_edited_in_the_notebook_is_executed_and_reaches_the_md(executed, forks):
     before = executed.read("book/paper/one.md")
     edit_notebook(executed, "* width)", "* width * 1)")
     assert pages.edited(one(executed)) == "ipynb"
@@ -47,7 +47,7 @@ def test_code_edited_in_the_notebook_is_executed_and_reaches_the_md(executed):
     assert executed.stale() == [] and pages.differences(one(executed)) == []
 
 
-def test_prose_edited_in_the_notebook_reaches_the_md_and_nothing_runs(executed):
+def test_prose_edited_in_the_notebook_reaches_the_md_and_nothing_runs(executed, forks):
     outputs = pages.outputs_digest(json.loads(executed.read("book/paper/one.ipynb")))
     edit_notebook(executed, "Some prose.", "Better prose.\n\nAnd more.")
     done = executed.run("execute")
@@ -68,7 +68,7 @@ def test_times_of_the_files_decide_nothing(executed):
 
 
 @pytest.mark.parametrize("command", [("execute",), ("run", "paper/one"), ("sweep", "paper/one", "--grid", "width=1,2")])
-def test_an_edit_on_both_sides_is_refused_in_one_sentence(executed, command):
+def test_an_edit_on_both_sides_is_refused_in_one_sentence(executed, command, forks):
     edit_notebook(executed, "Some prose.", "Prose of the notebook.")
     executed.edit("book/paper/one.md", "Some prose.", "Prose of the page.")
     before = {path: path.read_bytes() for path in (executed.root / "book").glob("**/one.*")}
@@ -84,7 +84,7 @@ def test_an_edit_on_both_sides_is_refused_in_one_sentence(executed, command):
 @pytest.mark.parametrize(
     ("side", "wins", "loses"), [("md", "of the page", "of the notebook"), ("ipynb", "of the notebook", "of the page")]
 )
-def test_the_way_out_keeps_one_and_saves_the_other(executed, side, wins, loses):
+def test_the_way_out_keeps_one_and_saves_the_other(executed, side, wins, loses, forks):
     edit_notebook(executed, "Some prose.", "Prose of the notebook.")
     executed.edit("book/paper/one.md", "Some prose.", "Prose of the page.")
     shown = executed.run("pair", "paper/one")
@@ -119,7 +119,7 @@ def test_what_a_viewer_notes_is_not_an_edit(executed):
     assert pages.edited(one(executed)) == "" and executed.stale() == []
 
 
-def test_a_notebook_that_is_saved_while_its_page_runs_stays(executed):
+def test_a_notebook_that_is_saved_while_its_page_runs_stays(executed, forks):
     executed.edit("book/paper/one.md", "* width)", '* width)\nopen("one.ipynb", "a").write(" ")')
     before = executed.read("book/paper/one.ipynb")
     done = executed.run("execute", "paper/one")

@@ -15,7 +15,7 @@ def rows(repository):
     return [json.loads(path.read_text()) for path in sorted((repository.root / "_runs").glob("**/*.json"))]
 
 
-def test_a_run_writes_a_notebook_and_a_row(executed):
+def test_a_run_writes_a_notebook_and_a_row(executed, forks):
     done = executed.run("run", "paper/one", "-p", "width=4")
     assert done.returncode == 0, done.stderr
     (row,) = rows(executed)
@@ -27,7 +27,7 @@ def test_a_run_writes_a_notebook_and_a_row(executed):
     assert "not reproduced" in done.stdout
 
 
-def test_a_row_tells_where_it_comes_from(executed):
+def test_a_row_tells_where_it_comes_from(executed, forks):
     """Versions, hardware, seconds, and the sha256 of what the run really loaded, which the book's own run need not have."""
     loads = "from lib.data import datasets\nname == 'camera' and datasets.camera()\n"
     executed.edit("book/paper/two.md", "check = claims", loads + "check = claims")
@@ -39,7 +39,7 @@ def test_a_row_tells_where_it_comes_from(executed):
     assert "cores" in row["machine"] and "GB" in row["machine"] and row["versions"]["numpy"] and row["python"]
 
 
-def test_a_run_does_not_pass_off_recorded_numbers_as_its_own(executed):
+def test_a_run_does_not_pass_off_recorded_numbers_as_its_own(executed, forks):
     executed.edit("book/paper/claims.yml", "verdict: reproduced", "verdict: recorded\n  finding: reproduced")
     executed.edit("book/paper/two.md", "check(", "check.recorded(")
     (executed.root / "book/paper/recorded").mkdir()
@@ -89,20 +89,20 @@ def test_claims_do_not_decide_what_a_run_measures(executed):
         (("paper/one", "--device", "tpu"), "no device 'tpu'"),
     ],
 )
-def test_bad_input_is_refused_before_anything_starts(executed, arguments, message):
+def test_bad_input_is_refused_before_anything_starts(executed, arguments, message, forks):
     done = executed.run("run", *arguments)
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert not (executed.root / "_runs").exists()
 
 
-def test_text_that_looks_like_code_stays_text(executed):
+def test_text_that_looks_like_code_stays_text(executed, forks):
     text = "'); raise SystemExit('"
     assert executed.run("run", "paper/two", "-p", f"name={text}").returncode == 0
     (row,) = rows(executed)
     assert row["parameters"]["name"] == text and row["status"] == "finished"
 
 
-def test_a_failing_run_keeps_its_traceback(executed):
+def test_a_failing_run_keeps_its_traceback(executed, forks):
     executed.edit("book/paper/two.md", 'check("two-width"', 'raise ValueError("on purpose"); check("two-width"')
     done = executed.run("run", "paper/two")
     assert done.returncode == 1 and "on purpose" in done.stderr

@@ -100,7 +100,7 @@ def test_a_kernel_that_dies_under_execute_is_a_sentence(executed, tmp_path):
     assert tree(executed) == before
 
 
-def test_a_verdict_that_changed_is_a_sentence(executed):
+def test_a_verdict_that_changed_is_a_sentence(executed, forks):
     executed.edit("lib/gamma.py", "2.0", "2.5")
     done = executed.run("execute", "paper/two")
     assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1

@@ -108,7 +108,7 @@ def test_a_kernel_that_hangs_is_ended_with_its_point(executed, page):
     assert not [pid for pid in children(os.getpid()) if "ipykernel" in command_line(pid)]
 
 
-def test_a_failure_never_takes_the_place_of_a_finished_row(executed, page):
+def test_a_failure_never_takes_the_place_of_a_finished_row(executed, page, forks):
     (point,) = sweeps.points(page, ["width=2"], {})
     good = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 300.0, False)
     late = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 0.01, True)
@@ -126,7 +126,7 @@ def test_rows_come_back_from_machines_without_our_disk(executed, page):
     assert runs.read_row(point.path(page)) == good
 
 
-def test_code_that_changes_under_a_sweep_is_an_error(executed, page):
+def test_code_that_changes_under_a_sweep_is_an_error(executed, page, forks):
     (point,) = sweeps.points(page, ["width=2"], {})
     executed.edit("lib/gamma.py", "2.0", "2.5")
     row = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 300.0, False)
@@ -257,13 +257,13 @@ def test_an_existing_cluster_is_used(executed, forks):
         (("--grid", "width=1:3", "--workers", "0"), "a whole number above zero"),
     ],
 )
-def test_bad_sweeps_are_refused_before_anything_runs(executed, arguments, message):
+def test_bad_sweeps_are_refused_before_anything_runs(executed, arguments, message, forks):
     done = executed.run("sweep", "paper/two", *arguments)
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert rows(executed) == []
 
 
-def test_a_folder_that_cannot_be_written_is_a_clear_error(executed, page):
+def test_a_folder_that_cannot_be_written_is_a_clear_error(executed, page, forks):
     (executed.root / "_runs").write_text("a file where the folder should be")
     done = executed.run("sweep", "paper/two", "--grid", "width=1:3")
     assert done.returncode == 2 and "rows cannot be written" in done.stderr and "Traceback" not in done.stderr

@@ -175,7 +175,7 @@ def test_how_many_times_wider_a_bound_is_than_the_number(expect, tolerance, meas
     assert found == (times if times is None else pytest.approx(times))
 
 
-def test_a_bound_that_feels_nothing_is_listed(executed):
+def test_a_bound_that_feels_nothing_is_listed(executed, forks):
     book = executed.root / "book"
     wide = {"seeds": [1], "flips": 0, "spread": {"": 0.01}}
     executed.write("book/seeds.json", json.dumps({"one-width": wide, "two-width": wide}))
@@ -208,7 +208,7 @@ def test_other_seeds_are_compared_with_the_books_run(executed):
     assert standing.other_seeds(executed.root / "book")["one-width"]["flips"] == 1
 
 
-def test_the_command_runs_other_seeds_and_says_which_verdicts_flip(executed):
+def test_the_command_runs_other_seeds_and_says_which_verdicts_flip(executed, forks):
     done = executed.run("seeds", "paper/one")
     assert done.returncode != 0 and "no parameter 'seed'" in done.stderr + done.stdout
     executed.edit("book/paper/one.md", "width: int = 3", "seed: int = 0  # moves the result [0, 9]\nwidth: int = 3")

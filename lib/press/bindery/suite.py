@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from lib.press import environment, files, pages
-from lib.press.bindery import nursery
-from lib.press.workbench import browser, execution
+from lib.press.workbench import browser, execution, nursery
 
 sys.modules.setdefault("rfc3987_syntax", None)  # as in lib/__main__.py: nbval would load it in every worker
 ROOT = environment.ROOT

@@ -21,6 +21,7 @@ from lib.press.notebooks import pairing
 from lib.press.pages import ROOT, Page
 
 TIMEOUT = 1800  # seconds that one cell may take
+SEVERAL = 5  # pages above which imports are worth while that only some of them make
 SENTENCES = ("ClaimError", "VerdictChanged", "ParameterError", "DamagedFile", "MissingFile")  # their words need no traceback
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec it is too late
 
@@ -32,7 +33,7 @@ def start(command: list[str], root: Path, scratch: Path, offline: bool, **stream
     """`python -m lib …` in a process and a session of its own, which ends with this one and leaves its litter in `scratch`."""
     reports = os.environ.get("RACING_REPORTS") or tempfile.gettempdir()
     litter = {"TMPDIR": str(scratch), "JUPYTER_RUNTIME_DIR": str(scratch / "jupyter"), "RACING_REPORTS": reports}
-    python = json.loads(os.environ.get("RACING_PYTHON", "[]")) or [sys.executable]  # tests have one that starts at once
+    python = json.loads(os.environ.get("RACING_PYTHON", "[]")) or [sys.executable]  # see `nursery`
     return subprocess.Popen(
         [*python, "-m", "lib", *command], cwd=root, env=kernel_environment(root, offline) | litter,
         text=True, errors="replace", start_new_session=True, preexec_fn=die_with_parent, **streams,
@@ -93,7 +94,8 @@ def trace(report: str) -> None:
         watchers = set() if "lib.press.workbench.runs" in sys.modules else {f"lib/press/{name}" for name in watching}
         used = sorted(name for name in inside if not skip.match(name) and name not in watchers)
         data = getattr(sys.modules.get("lib.data.datasets"), "LOADED", {})
-        Path(report).write_text(json.dumps({"files": used, "data": data, "seconds": time.process_time()}))
+        seconds = time.process_time() + float(os.environ.get("RACING_SPARED", 0))  # a fork's (`nursery`) imports were made before
+        Path(report).write_text(json.dumps({"files": used, "data": data, "seconds": seconds}))
 
     atexit.register(finish)
 
@@ -274,7 +276,7 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
             print(f"  {page.name}: {'FAILED' if failed else f'executed in {taken:.1f} s'}", flush=True)
         return (errors + strange).strip() or f"{page.name} stopped without a message" if failed else None
 
-    with files.scratch() as scratch, ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+    with files.scratch() as scratch, warm(todo, scratch), ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         try:
             failures = [failure for failure in pool.map(one, todo) if failure]
         finally:  # also when somebody stops this: then nothing more starts, and what runs is ended
@@ -286,6 +288,21 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
     for bar in bars.values():
         bar.close()
     return refused + failures
+
+
+@contextlib.contextmanager
+def warm(todo: list[Page], scratch: Path):
+    """While this lasts, several pages and their kernels are forks of one interpreter that has made their imports (`nursery`)."""
+    from lib.press.workbench import nursery  # late: a kernel that traces itself does not need it
+
+    with contextlib.ExitStack() as stack:
+        if len(todo) > 1 and sys.platform == "linux" and nursery.ADDRESS not in os.environ:
+            science = any("import torch" in "\n".join(pages.code(pages.source(page))) for page in todo)
+            modules = nursery.MODULES + nursery.MORE * (len(todo) > SEVERAL) if science else nursery.PRESS
+            with contextlib.suppress(RuntimeError):  # then they are processes like any other
+                stack.enter_context(nursery.Nursery(kernel_environment(todo[0].root), modules, scratch))
+                stack.enter_context(nursery.used())
+        yield
 
 
 def execute_and_report(name: str) -> int:

@@ -1,10 +1,10 @@
-"""Kernels and commands for the suite that start at once: forks of one interpreter which has all that they import in memory.
+"""Kernels and commands that start at once: forks of one interpreter which has all that they import in memory.
 
-Those imports take four seconds of a core, and the suite starts hundreds of kernels and points of sweeps. `Nursery` starts this
-file as the interpreter that forks, and writes a kernel specification `python3` whose command is this file again, as the client
-that asks for a fork and stands in for it: signals are handed on, and when one of the two ends, so does the other. Kernels, and
-what `execution.start` starts, are forks where `used` says so, ordinary processes everywhere else. The file runs without `lib`;
-what a fork imports of it is its own.
+Those imports take four seconds of a core; the book has dozens of pages, and the suite starts hundreds of kernels and points
+of sweeps. `Nursery` starts this file as the interpreter that forks, and writes a kernel specification `python3` whose command
+is this file again, as the client that asks for a fork and stands in for it: signals are handed on, and when one of the two
+ends, so does the other; with the interpreter that forks all of them end. Kernels, and what `execution.start` starts, are
+forks where `used` says so, ordinary processes everywhere else. The file runs without `lib`; what a fork imports of it is its own.
 """
 
 import atexit
@@ -22,27 +22,40 @@ import time
 from pathlib import Path
 
 ADDRESS, PYTHON = "RACING_NURSERY", "RACING_PYTHON"  # the socket of the interpreter that forks; the command of its client
-PRESS = ("IPython", "ipykernel.kernelapp", "papermill", "jupytext", "pygments.lexers.python", "nbclient", "yaml", "pandas")
-MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS)
+SPARED = "RACING_SPARED"  # seconds of a core that a forked kernel did not need for what all kernels of pages import
+KERNEL = ("IPython", "ipykernel.kernelapp")
+PRESS = (*KERNEL, "papermill", "jupytext", "pygments.lexers.python", "nbclient", "yaml")
+MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS, "pandas")
+MORE = ("torch._dynamo", "scipy.integrate", "numba", "networkx")  # every third page imports these: optimisers ask for the first
+EVERYWHERE = ("numpy", "torch", "matplotlib.pyplot", *KERNEL)  # of these; the rest is for some pages, or for commands
+LONGEST = 100  # bytes of a socket's path, for all systems
 BACKEND = "module://matplotlib_inline.backend_inline"  # what a kernel would ask of matplotlib before it is imported
 
 
 class Nursery:
     """While this lasts, this process and those that it starts may have forks as kernels; see `used`."""
 
-    def __init__(self, environment: dict[str, str], modules: tuple[str, ...] = MODULES):
+    def __init__(self, environment: dict[str, str], modules: tuple[str, ...] = MODULES + MORE, inside: Path | None = None):
         self.modules = modules
-        self.folder = tempfile.TemporaryDirectory(prefix="racing-nursery-")
+        self.folder = tempfile.TemporaryDirectory(prefix="racing-nursery-", dir=inside)
         self.address = str(Path(self.folder.name, "socket"))
         self.environment = environment | {"MPLBACKEND": BACKEND}
 
     def __enter__(self) -> "Nursery":
         command = [sys.executable, "-P", __file__, "serve", self.address, *self.modules]
-        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE)
-        while not Path(self.address).exists():
-            if self.process.poll() is not None:
-                raise RuntimeError("the interpreter that forks kernels did not start")
-            time.sleep(0.05)
+        if len(os.fsencode(self.address)) > LONGEST:
+            self.folder.cleanup()
+            raise RuntimeError("there is no place with a short name for the socket of the interpreter that forks kernels")
+        # Ctrl-C is not for the interpreter that forks: it ends with this block, or with this process.
+        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, start_new_session=True)
+        try:
+            while not Path(self.address).exists():
+                if self.process.poll() is not None:
+                    raise RuntimeError("the interpreter that forks kernels did not start")
+                time.sleep(0.05)
+        except BaseException:
+            self.end()
+            raise
         spec = Path(self.folder.name, "kernels", "python3")
         spec.mkdir(parents=True)
         command = [*CLIENT, "-f", "{connection_file}"]
@@ -54,7 +67,11 @@ class Nursery:
 
     def __exit__(self, *_) -> None:
         put_back(ADDRESS, self.before)
-        self.process.stdin.close()  # which ends it, as would the end of this process
+        self.end()
+
+    def end(self) -> None:
+        """End the interpreter that forks, and with it its forks."""
+        self.process.stdin.close()  # as would the end of this process
         self.process.wait()
         self.folder.cleanup()
 
@@ -71,6 +88,12 @@ def used(here: bool = True):
     finally:
         for name, value in before.items():
             put_back(name, value)
+
+
+def die_with_parent() -> None:
+    """Linux: have the system end this process when the one that started it is gone, whatever it is at work on."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def put_back(name: str, value: str | None) -> None:
@@ -90,8 +113,10 @@ def serve(address: str, modules: list[str]) -> None:
 
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     sys.modules.setdefault("rfc3987_syntax", None)  # a grammar of addresses that takes a second and that nobody asks
-    for name in modules:
+    spared = 0.0
+    for name in sorted(modules, key=lambda name: name not in EVERYWHERE):
         importlib.import_module(name)
+        spared = time.process_time() if name in EVERYWHERE else spared
     if set(PRESS) <= set(modules):  # tables that are made at their first use
         list(sys.modules["pygments.lexers.python"].PythonLexer().get_tokens("x"))
         sys.modules["nbformat"].v4.new_raw_cell()
@@ -104,7 +129,8 @@ def serve(address: str, modules: list[str]) -> None:
         asked, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            take_over(asked)
+            die_with_parent()
+            take_over(asked, spared)
             threading._shutdown()  # what an interpreter does at its end, but for taking all objects apart, which would
             atexit._run_exitfuncs()  # copy the memory that forks share
             os._exit(0)
@@ -118,8 +144,11 @@ def count_in(*_) -> None:
             pass
 
 
-def take_over(asked: socket.socket) -> None:
-    """Take over the client's command, folder, environment and streams, and be the kernel or the module that it asks for."""
+def take_over(asked: socket.socket, spared: float) -> None:
+    """Take over the client's command, folder, environment and streams, and be the kernel or the module that it asks for.
+
+    A kernel is told how many seconds of a core it was `spared`, for pages are timed as if they had imported all by themselves.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     text, streams, _, _ = socket.recv_fds(asked, 1 << 20, 3)
     while not text.endswith(b"\n"):
@@ -148,6 +177,7 @@ def take_over(asked: socket.socket) -> None:
         return
     from ipykernel import kernelapp
 
+    os.environ[SPARED] = f"{spared:.2f}"
     sys.argv = ["ipykernel_launcher", *request["arguments"], f"--IPKernelApp.parent_handle={os.getppid()}"]
     kernelapp.launch_new_instance()
 
@@ -157,6 +187,8 @@ def be_a_module(name: str, *arguments: str) -> int:
     import runpy
 
     sys.argv, status = [name, *arguments], 0
+    if "matplotlib" in sys.modules:  # a command draws into files
+        sys.modules["matplotlib"].use(os.environ.get("MPLBACKEND", "agg"))
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -177,8 +209,7 @@ def ask(arguments: list[str]) -> int:
 
     On Linux the client ends with the process that started it, and the fork with the client.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    die_with_parent()
     module = arguments[:1] == ["-m"]
     asking = socket.socket(socket.AF_UNIX)
     try:
