@@ -26,7 +26,7 @@ from lib.linear.shapes import WrongAxes, axes
 from lib.relu.backpropagation import Activation, Program, rows_of
 
 ACTIVATIONS = ("relu", "linear", "gated")
-CACHED = 2**19  # numbers of a layer, over all networks and items, that a processor's cache holds
+CACHED = 2**18  # numbers of a layer, over all networks and items, that a processor's cache holds
 
 
 class Kind(TypedDict, total=False):
