@@ -93,11 +93,9 @@ class Ensemble:
         return part
 
     def gradient(self, x: Tensor, y: Tensor) -> list[Tensor]:
-        """+dL/dW of the mean loss of a batch: x (networks, images, pixels), y (networks, images, outputs)."""
-        return self._gradient(self.rows(x), y)
-
-    def _gradient(self, rows: Tensor, y: Tensor) -> list[Tensor]:
-        return Program(rows, y, [self.activation], [0.0, 0.0], [None], 1 / rows.shape[1]).slope(self.weights)
+        """+dL/dW of the mean loss of a batch: x (networks, images, pixels), or `rows` of it; y (networks, images, outputs)."""
+        x = self.rows(x) if x.shape[-1] < self.weights[0].shape[-1] else x
+        return Program(x, y, [self.activation], [0.0, 0.0], [None], 1 / x.shape[1]).slope(self.weights)
 
 
 class Batches:
@@ -130,7 +128,7 @@ def _slope(networks: Ensemble, x: Tensor, y: Tensor, batch: int, seed: int) -> C
         chosen = batches.next()[networks.number].to(x.device)  # (networks, batch)
         rows, labels = (part.index_select(0, chosen.flatten()).unflatten(0, chosen.shape) for part in (whole, y))
         rows[..., -1] = networks.constant[:, None]
-        return networks._gradient(rows, labels)
+        return networks.gradient(rows, labels)
 
     return slope
 

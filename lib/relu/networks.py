@@ -94,8 +94,7 @@ def output(weights: Sequence[Tensor], x: Tensor, **kind: Unpack[Kind]) -> Tensor
 
     An ensemble whose layers do not fit into the processor's cache is asked in halves: the same numbers, many times faster.
     """
-    ensemble = weights[0].shape[:-2]
-    size = max(w.shape[:-1].numel() for w in weights) * x.shape[-1]
+    ensemble, size = weights[0].shape[:-2], max(w.shape[:-1].numel() for w in weights) * x.shape[-1]
     if size <= CACHED or max(ensemble, default=1) == 1 or x.dim() not in (2, len(ensemble) + 2):
         return preactivations(weights, x, **kind)[-1]
     _fits("the network", weights, _per_layer(kind.get("bias", 0.0), len(weights)), x)
@@ -157,8 +156,7 @@ def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: in
     """
     ensemble = weights[0].shape[:-2]
     if chunk is not None and ensemble and chunk < ensemble[-1]:
-        options = dict(step=step, steps=steps, every=every, observe=observe, reduction=reduction, label=label)
-        options["detached"] = detached
+        options = dict(step=step, steps=steps, every=every, observe=observe, reduction=reduction, label=label, detached=detached)
         parts = []
         for first in range(0, ensemble[-1], chunk):
             count = min(chunk, ensemble[-1] - first)
