@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = door(
             "propagate",
             "loss",
             "backpropagate",
+            "node_gradient",
             "path_gate",
             "Statistics",
             "effective_datasets",

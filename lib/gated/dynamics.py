@@ -2,13 +2,23 @@
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from lib.gated.engine import Statistics, Weights, backpropagate, check_weights, gradient, loss, loss_of_statistics
+from lib.gated.engine import (
+    Statistics,
+    Weights,
+    backpropagate,
+    check_weights,
+    gradient,
+    loss,
+    loss_of_statistics,
+    node_gradient,
+)
 from lib.gated.network import Data, Network, one_per_seed
 from lib.linear.descent import Recording, descend
 
@@ -29,17 +39,25 @@ def flow(
     """
     names, shapes = list(network.edges), [weights[name].shape for name in network.edges]
     lengths = [math.prod(shape) for shape in shapes]
-    slope = backpropagate if isinstance(source, Data) else gradient
 
     def unpack(flat: np.ndarray) -> Weights:
         parts = torch.as_tensor(flat).split(lengths, dim=-1)
         return {n: part.reshape(*part.shape[:-1], *s) for n, part, s in zip(names, parts, shapes, strict=True)}
 
+    start = torch.cat([weights[name].reshape(-1) for name in names]).double().numpy()
+    held = np.empty_like(start)
+    now = unpack(held)  # the same memory, as matrices
+    if isinstance(source, Data):
+        check_weights(network, now, source)
+        slope = node_gradient(network, source)
+    else:
+        slope = partial(gradient, network, statistics=source)
+
     def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        uphill = slope(network, unpack(flat), source)
+        held[:] = flat
+        uphill = slope(now)
         return torch.cat([uphill[name].reshape(-1) for name in names]).numpy() / -tau
 
-    start = torch.cat([weights[name].reshape(-1) for name in names]).double().numpy()
     return unpack(integrate(velocity, start, times, rtol))
 
 
@@ -78,7 +96,13 @@ def train(
     """
     by_nodes = isinstance(source, Data)
     check_weights(network, weights, source if by_nodes else None)
-    slope, value = (backpropagate, loss) if by_nodes else (gradient, loss_of_statistics)
+    value = loss if by_nodes else loss_of_statistics
+    if by_nodes and not detached:
+        slope = node_gradient(network, source)
+    elif by_nodes:
+        slope = partial(backpropagate, network, data=source, detached=detached)
+    else:
+        slope = partial(gradient, network, statistics=source, detached=detached)
 
     def look(w: Weights) -> dict[str, Tensor]:
         seen = {"loss": value(network, w, source)}
@@ -86,7 +110,7 @@ def train(
 
     return descend(
         weights,
-        lambda w: slope(network, w, source, detached=detached),
+        slope,
         step=one_per_seed(step).to(next(iter(weights.values()))) if isinstance(step, Tensor) else step,
         steps=steps,
         every=every,

@@ -93,8 +93,9 @@ class Ensemble:
         return part
 
     def gradient(self, x: Tensor, y: Tensor) -> list[Tensor]:
-        """+dL/dW of the mean loss of a batch: x (networks, images, pixels), y (networks, images, outputs)."""
-        return Program(self.rows(x), y, [self.activation], [0.0, 0.0], [None], 1 / x.shape[1]).slope(self.weights)
+        """+dL/dW of the mean loss of a batch: x (networks, images, pixels), or `rows` of it; y (networks, images, outputs)."""
+        x = self.rows(x) if x.shape[-1] < self.weights[0].shape[-1] else x
+        return Program(x, y, [self.activation], [0.0, 0.0], [None], 1 / x.shape[1]).slope(self.weights)
 
 
 class Batches:
@@ -121,10 +122,13 @@ class Batches:
 def _slope(networks: Ensemble, x: Tensor, y: Tensor, batch: int, seed: int) -> Callable[[Ensemble], list[Tensor]]:
     """The function that draws the next batch of every network and returns the gradient on it."""
     batches = Batches(len(x), batch, int(networks.number.max()) + 1, seed)
+    whole = torch.cat([x, x.new_ones(len(x), 1)], -1)  # with room for the constant pixel: a batch is copied once
 
     def slope(networks: Ensemble) -> list[Tensor]:
-        chosen = batches.next()[networks.number]  # (networks, batch)
-        return networks.gradient(x[chosen], y[chosen])
+        chosen = batches.next()[networks.number].to(x.device)  # (networks, batch)
+        rows, labels = (part.index_select(0, chosen.flatten()).unflatten(0, chosen.shape) for part in (whole, y))
+        rows[..., -1] = networks.constant[:, None]
+        return networks.gradient(rows, labels)
 
     return slope
 

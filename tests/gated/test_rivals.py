@@ -167,3 +167,30 @@ def test_one_paced_step_by_hand(scale, pace):
         assert (step == last / curved) == (scale > 1)  # each bound has its turn
         for before, slope, after in zip(start, slopes, made, strict=True):
             assert torch.allclose(after[k], before[k] - step * slope[k], rtol=1e-9)
+
+
+@pytest.mark.parametrize("hidden", [9, 40])
+def test_wide_networks_train_in_the_directions_in_which_they_move(hidden, monkeypatch):
+    """All weights at the end against a training that moves every hidden unit; nine units are too few to leave any out."""
+    task = routing.shared_task(X[:2, :2], Y[:3, :2] / 3, 3)  # spans up to 3 · (2 + 3) directions
+    masks = torch.stack([routing.circulant(3, 2), routing.star(3)])
+    start = routing.initial_weights(task, hidden, torch.tensor([0.3, 0.1]), 2, seed=4)
+    fast, plain = ([w.clone() for w in start] for _ in range(2))
+    few, at_rest, _ = rivals._moving_part(start)
+    assert few[1].shape[-1] == min(hidden, 15)
+    if hidden > 15:
+        whole = sum((w**2).sum((-2, -1)) for w in start)
+        torch.testing.assert_close(sum((w**2).sum((-2, -1)) for w in few) + at_rest, whole)
+    run = rivals.settle(fast, task, masks, steps=400, every=50)
+    monkeypatch.setattr(rivals, "_moving_part", lambda weights: (weights, 0.0, lambda moved: None))
+    slow = rivals.settle(plain, task, masks, steps=400, every=50)
+    assert slow["trained"][-1].max() < 0.2 * slow["trained"][0].min()
+    torch.testing.assert_close(run["untrained"], slow["untrained"], rtol=1e-9, atol=1e-12)
+    for mine, theirs in zip(fast, plain, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-11)
+
+
+def test_other_hidden_matrices_move_in_all_directions():
+    task = routing.shared_task(ONE, 6 * ONE, 4)
+    start = routing.initial_weights(task, 30, 0.2, 2, law="xavier")
+    assert all(a is b for a, b in zip(rivals._moving_part(start)[0], start, strict=True))

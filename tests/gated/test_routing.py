@@ -12,6 +12,7 @@ from lib import gated
 from lib.data import tasks
 from lib.gated import race
 from lib.gated.architectures import closed_forms, routing
+from lib.gated.architectures.route_gradients import all_routes, few_routes
 
 X, Y = tasks.routing_items((6.0, 4.0, 3.0))
 
@@ -282,3 +283,45 @@ def test_each_route_of_a_shared_pathway_sees_each_item_once():
         assert data.gates[f"out{i}"].tolist() == [float(one == i) for one in out]
         for name in [edge for edge in network.edges if edge.startswith(f"in{i}→")]:
             assert data.gates[name].tolist() == [float(one == i) for one in into]
+
+
+def random_task(domains=5, outputs=3, features=17, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    yx = torch.randn(domains, outputs, features, generator=generator).double()
+    return routing.Task(yx, 0.5 + torch.rand(domains, features, generator=generator).double(), 9.0)
+
+
+def test_few_routes_have_the_gradient_of_all():
+    """Masks with one or two routes per input domain, one of them uneven, and a domain that is never trained."""
+    task, uneven = random_task(), routing.star(5)
+    uneven[:, 3] = False
+    masks = torch.stack([routing.circulant(5, 2), routing.circulant(5, 1), uneven])
+    weights = routing.initial_weights(task, 8, 0.7, seeds=3, law="xavier")
+    for mask in (masks, masks[0]):
+        plain, fast = (f(task.yx, task.variance, mask, weights[0])(weights) for f in (all_routes, few_routes))
+        for mine, theirs in zip(fast, plain, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_chunks_change_nothing_whatever_the_masks_and_steps(momentum):
+    """Networks are sorted by their numbers of routes, trained a few at a time, and put back in their places."""
+    task = random_task(seed=1)
+    masks = torch.stack([routing.circulant(5, k) for k in (4, 1, 2, 5, 2)])
+    start = routing.initial_weights(task, 8, 0.3, seeds=5, law="xavier")
+    step = torch.tensor([0.1, 0.2, 0.15, 0.05, 0.12])
+    runs = {}
+    for chunk in (None, 2):
+        weights, velocity = [w.clone() for w in start], [torch.zeros_like(w) for w in start]
+        plan = dict(step=step, steps=12, every=5, momentum=momentum, velocity=velocity, chunk=chunk)
+        run = routing.train(weights, task, masks, observe=lambda w: {"size": w[1].norm(dim=(-2, -1))}, **plan)
+        runs[chunk] = [*weights, *velocity, run["trained"], run["untrained"], run["size"]]
+    slope = all_routes(task.yx, task.variance, masks, start[0])
+    plain, speed = [w.clone() for w in start], [torch.zeros_like(w) for w in start]
+    for _ in range(12):
+        speed = [momentum * v + g for v, g in zip(speed, slope(plain), strict=True)]
+        plain = [w - step.double()[:, None, None] * v for w, v in zip(plain, speed, strict=True)]
+    for mine, parts, by_hand in zip(runs[None], runs[2], plain + speed + [None] * 3, strict=True):
+        torch.testing.assert_close(parts, mine, rtol=1e-10, atol=1e-12)
+        if by_hand is not None:
+            torch.testing.assert_close(mine, by_hand, rtol=1e-10, atol=1e-12)

@@ -108,6 +108,19 @@ def test_chunks_change_nothing():
             torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_large_ensembles_are_asked_in_parts_with_the_same_answers(monkeypatch, shared):
+    x = random(5, 7) if shared else random(2, 1, 5, 7)
+    weights = relu.initial_weights([5, 8, 6, 3], 0.7, bias=0.3, seeds=5, conditions=(2,), paired=False)
+    kind = dict(bias=0.3, activation=("relu", "gated"), fixed=[None, random(1, 5, 6, 7, seed=3)])
+    plain = relu.preactivations(weights, x, **kind)[-1]
+    for cached in (1, 200, 1000):  # one network at a time, or several
+        monkeypatch.setattr("lib.relu.networks.CACHED", cached)
+        torch.testing.assert_close(relu.output(weights, x, **kind), plain, rtol=1e-13, atol=1e-15)
+    with pytest.raises(ValueError, match="the ensemble"):
+        relu.output([weights[0], *(w[:1] for w in weights[1:])], x, bias=0.3)
+
+
 def test_a_schedule_takes_the_time_and_looks_evenly():
     assert relu.schedule(12.0, 0.002, 600) == {"step": 0.002, "steps": 6000, "every": 10}
     assert relu.schedule(20.0, 0.002, 100) == {"step": 0.002, "steps": 10_000, "every": 100}

@@ -1,9 +1,9 @@
 """The papers' own gated architectures, each as one batched tensor program, and what is known of them in closed form.
 
-`routing`: M inputs and M outputs around one hidden pathway (The Neural Race Reduction, Section 4); `rivals`: what competes
-with its shared code, and when it wins; `classifiers`: routing on real images (Section 5). `pathways`: two-layer pathways side
-by side (Make Haste Slowly). `closed_forms`: exclusive-or and routing solved. All are tested against the general engine of
-`lib.gated`.
+`routing`: M inputs and M outputs around one hidden pathway (The Neural Race Reduction, Section 4), with its
+`route_gradients`; `rivals`: what competes with its shared code, and when it wins; `classifiers`: routing on real images
+(Section 5). `pathways`: two-layer pathways side by side (Make Haste Slowly). `closed_forms`: exclusive-or and routing solved.
+All are tested against the general engine of `lib.gated`.
 
     from lib.data import tasks
     from lib.gated.architectures import routing
@@ -15,5 +15,5 @@ by side (Make Haste Slowly). `closed_forms`: exclusive-or and routing solved. Al
 from lib import door
 
 __getattr__, __dir__, __all__ = door(
-    __name__, {"routing": (), "rivals": (), "pathways": (), "classifiers": (), "closed_forms": ()}
+    __name__, {"routing": (), "route_gradients": (), "rivals": (), "pathways": (), "classifiers": (), "closed_forms": ()}
 )

@@ -175,18 +175,31 @@ def _trained_only(weights: list[Tensor], mask: Tensor) -> Callable[[list[Tensor]
     rows = (order + domains * torch.arange(seeds, device=mask.device)[:, None, None]).flatten()  # of seeds · M decoders
 
     def slope(w: list[Tensor], x: Tensor, labels: Tensor, leak: float) -> list[Tensor]:
+        images, hidden = x.shape[-1], w[2].shape[-1]
+        by_domain, by_seed = (seeds * domains, images, -1), (seeds, domains * images, -1)  # images are rows here
+        seen = x.mT.expand(seeds, domains, -1, -1).reshape(by_domain)
+        encoders, middle = w[0].flatten(0, 1), w[2][:, 0]
         decoders, bias = w[4].reshape(seeds * domains, -1), w[5].reshape(seeds * domains, -1)
-        chosen = decoders[rows].reshape(seeds, domains, -1, w[4].shape[-1])  # (seeds, in, K classes, hidden)
-        first, second = _codes(w, x, leak)
-        scores = chosen @ second + bias[rows].reshape(seeds, domains, -1, 1)
-        error = torch.softmax(scores.unflatten(-2, (most, -1)), -2)  # (seeds, in, K, classes, images)
+        chosen = decoders[rows].reshape(seeds * domains, -1, hidden)  # (seeds · in, K classes, hidden)
+        first = torch.baddbmm(w[1].reshape(-1, 1, hidden), seen, encoders.mT).reshape(by_seed)
+        first = first if leak == 1 else torch.nn.functional.leaky_relu_(first, leak)
+        second = torch.baddbmm(w[3].reshape(-1, 1, hidden), first, middle.mT)
+        second = second if leak == 1 else torch.nn.functional.leaky_relu_(second, leak)
+        scores = torch.baddbmm(bias[rows].reshape(seeds * domains, -1, 1), chosen, second.reshape(by_domain).mT)
+        error = torch.softmax(scores.reshape(seeds, domains, most, -1, images), -2)
         right = labels.expand(domains, -1)[order]  # (seeds, in, K, images)
         error.scatter_add_(-2, right[..., None, :], -torch.ones_like(error[..., :1, :]))
-        error = error.mul_(share[..., None, None] / x.shape[-1]).flatten(-3, -2)
-        slopes = _backward(w, x, first, second, chosen.mT @ error, leak)
-        back = [(error @ second.mT).reshape(len(rows), -1), error.sum(-1).reshape(len(rows), -1)]
-        sums = [torch.zeros_like(old).index_add_(0, rows, part) for old, part in zip((decoders, bias), back, strict=True)]
-        return slopes + [total.reshape(old.shape) for total, old in zip(sums, w[4:], strict=True)]
+        error = error.mul_(share[..., None, None] / images).reshape(seeds * domains, -1, images)
+
+        def through(back: Tensor, given: Tensor) -> Tensor:  # the leaky units' slope, whose sign is in what they hand on
+            return back if leak == 1 else torch.ops.aten.leaky_relu_backward(back, given, leak, True)
+
+        back2 = through(torch.bmm(error.mT, chosen).reshape(by_seed), second)
+        back1 = through(torch.bmm(back2, middle), first).reshape(by_domain)
+        slopes = [torch.bmm(back1.mT, seen), back1.sum(1), torch.bmm(back2.mT, first), back2.sum(1)]
+        back = [torch.bmm(error, second.reshape(by_domain)).reshape(len(rows), -1), error.sum(-1).reshape(len(rows), -1)]
+        slopes += [torch.zeros_like(old).index_add_(0, rows, part) for old, part in zip((decoders, bias), back, strict=True)]
+        return [g.reshape(old.shape) for g, old in zip(slopes, w, strict=True)]
 
     return slope
 
@@ -219,9 +232,11 @@ def train_classifier(
     few = 2 * mask.sum(-2).max() <= mask.shape[-1]  # then gathering their decoders costs less than scoring all routes
     trained_only = _trained_only(weights, mask) if few else None
 
+    rows = domains_data.train.movedim(-1, 0).contiguous()  # (images, M or 1, features): an image lies in one place
+
     def slope(w: list[Tensor]) -> list[Tensor]:
         chosen = torch.randint(number, (batch,), generator=generator).to(domains_data.train.device)
-        x, labels = domains_data.train[..., chosen], domains_data.y_train[chosen]
+        x, labels = rows[chosen].movedim(0, -1), domains_data.y_train[chosen]
         return trained_only(w, x, labels, leak) if trained_only else _gradient(w, x, labels, mask, leak)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:

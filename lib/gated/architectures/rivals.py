@@ -9,12 +9,14 @@ closed form without any fitted number: `strength_before` the flat solution satur
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from lib.gated.architectures.routing import Task, _on_cpu, _slope, over, route_losses
+from lib.gated.architectures.route_gradients import all_routes
+from lib.gated.architectures.routing import Task, _on_cpu, over, route_losses
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams, random_matrix
 from lib.linear.shapes import axes
@@ -165,6 +167,7 @@ def settle(
 
     No step moves the weights by more than `pace` of their length, nor is it larger than `last` times what is stable at their
     present size. The clock is lost, the path through weight space is that of the flow; smaller values follow it more closely.
+    Wide networks with an orthogonal hidden matrix are trained in the few directions in which they ever move (`_moving_part`).
     Records `trained` and `untrained` as `routing.train` does.
     """
     _, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
@@ -172,17 +175,51 @@ def settle(
     mask = mask.to(weights[0].device)
     first = torch.linalg.svdvals(mask.double())[..., 0] / mask.sum((-2, -1))
     stiff = (3 * d / task.sizes[0] * first).to(weights[0])  # largest curvature, for outer weights of length 1
-    plain = _slope(task, mask, weights[0])
+    plain = all_routes(task.yx, task.variance, mask, weights[0])
+    moving, at_rest, put_back = _moving_part(weights)
 
     def paced(w: list[Tensor]) -> list[Tensor]:
         slope = plain(w)
         into, within, out = ((one**2).sum((-2, -1)) for one in w)
         steep = sum((one**2).sum((-2, -1)) for one in slope).sqrt().clamp(min=1e-30)
-        step = torch.minimum(pace * (into + within + out).sqrt() / steep, last / (stiff * into * out))
+        step = torch.minimum(pace * (into + within + at_rest + out).sqrt() / steep, last / (stiff * into * out))
         return [step[:, None, None] * one for one in slope]
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         losses = route_losses(w, task)
         return {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
 
-    return _on_cpu(descend(weights, paced, step=1.0, steps=steps, every=every or steps, observe=look))
+    run = descend(moving, paced, step=1.0, steps=steps, every=every or steps, observe=look)
+    put_back(moving)
+    return _on_cpu(run)
+
+
+def _moving_part(weights: list[Tensor]) -> tuple[list[Tensor], Tensor | float, Callable[[list[Tensor]], None]]:
+    """Weights with fewer hidden units that train alike, the squared length that never moves, and the way back, in place.
+
+    If the hidden matrix starts as s times an orthogonal O, gradients never leave a small space: encoders stay in the span Q of
+    their own columns and of Oᵀ times the decoders' rows, decoders in O Q, and the hidden matrix changes by O Q (...) Qᵀ alone.
+    In these bases it starts as s times the identity, with as many units as there are columns and rows. Exact for any data,
+    mask and steps; the weights themselves come back where that saves nothing, or where the hidden matrix is not orthogonal.
+    """
+    encoders, middle, decoders = (w.double() for w in weights)
+    hidden, span = middle.shape[-1], encoders.shape[-1] + decoders.shape[-2]
+    square = (middle**2).sum((-2, -1), keepdim=True) / hidden  # s²
+    off = middle.mT @ middle - square * torch.eye(hidden).to(middle)
+    if span >= hidden or not ((off**2).sum((-2, -1)) <= 1e-8 * square[..., 0, 0] ** 2).all():
+        return weights, 0.0, lambda moved: None
+    size = square.sqrt()
+    turn = middle / size
+    into = torch.linalg.qr(torch.cat([encoders, turn.mT @ decoders.mT], -1)).Q  # (seeds, hidden, span)
+    out = turn @ into
+    start = size * torch.eye(span).to(middle)
+    small = [into.mT @ encoders, start, decoders @ out]
+
+    def put_back(moved: list[Tensor]) -> None:
+        first, between, last = (w.double() for w in moved)
+        for old, new in zip(weights, (into @ first, middle + out @ (between - start) @ into.mT, last @ out.mT), strict=True):
+            old.copy_(new)
+
+    like = weights[0]
+    at_rest = square[..., 0, 0] * (hidden - span)
+    return [w.to(like, copy=True).contiguous() for w in small], at_rest.to(like), put_back

@@ -17,6 +17,7 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from lib.gated.architectures.route_gradients import all_routes, few_routes
 from lib.gated.network import Data, Network, one_per_seed
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams, random_matrix
@@ -176,26 +177,7 @@ def gradient(weights: Sequence[Tensor], task: Task, mask: Tensor) -> list[Tensor
     The path form of Eqs. 3 and 4 for all routes at once: with everything in blocks it is the gradient of a deep linear
     network whose error is erased where `mask` is.
     """
-    return _slope(task, mask, weights[0])(weights)
-
-
-def _slope(task: Task, mask: Tensor, like: Tensor) -> Callable[[Sequence[Tensor]], list[Tensor]]:
-    """`gradient` with everything that does not change in training computed once; `like` has the dtype and the device."""
-    domains, outputs, features = task.sizes
-    mask = mask.to(like)
-    seen = mask / mask.sum((-2, -1), keepdim=True)  # probability of each route
-    seen = seen.repeat_interleave(outputs, -2).repeat_interleave(features, -1)  # (..., M outputs, M features)
-    minus_target = -seen * task.yx.to(like).transpose(0, 1).reshape(outputs, -1).repeat(domains, 1)
-    seen_variance = seen * task.variance.to(like).reshape(-1)
-
-    def of(weights: Sequence[Tensor]) -> list[Tensor]:
-        encoders, middle, decoders = weights
-        inner = middle @ encoders  # (seeds, hidden, M features)
-        error = torch.addcmul(minus_target, seen_variance, decoders @ inner)  # (seeds, M outputs, M features)
-        back = decoders.mT @ error
-        return [middle.mT @ back, back @ encoders.mT, error @ inner.mT]
-
-    return of
+    return all_routes(task.yx, task.variance, mask, weights[0])(weights)
 
 
 @axes(mask="domains domains")
@@ -210,6 +192,7 @@ def train(
     momentum: float = 0.0,
     velocity: list[Tensor] | None = None,
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+    chunk: int | None = None,
     label: str = "",
 ) -> Recording:
     """Full-batch gradient descent of all seeds together, in place. `step` is 1/tau in the convention of Eq. 1, see
@@ -218,17 +201,41 @@ def train(
     Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, seeds); for `untrained`
     a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are. To go on
     later with the same momentum, hand the same `velocity` (zeros in the shapes of the weights at first) to every call.
+
+    Beyond a few networks a single tensor program leaves the processor's cache: `chunk` of them then train side by side, those
+    with equally many routes together, and after them the next ones. Apart from rounding this changes nothing; `observe` sees
+    one chunk at a time, and what it returns has the seeds first.
     """
+    seeds = len(weights[0])
     mask = mask.to(weights[0].device)
+    plan = dict(steps=steps, every=every, momentum=momentum, label=label)
+    if isinstance(step, Tensor):
+        step = step.to(weights[0])
+    if chunk is not None and chunk < seeds:
+        masks, parts = mask.expand(seeds, -1, -1), []
+        order = masks.sum((-2, -1)).argsort(stable=True)
+        for some in order.split(chunk):
+            part, speed = ([w[some] for w in side] if side is not None else None for side in (weights, velocity))
+            own = step[some] if isinstance(step, Tensor) and step.numel() > 1 else step
+            parts.append(train(part, task, masks[some], step=own, velocity=speed, observe=observe, **plan))
+            for old, new in zip([*weights, *(velocity or ())], [*part, *(speed or ())], strict=True):
+                old[some] = new
+        back = order.argsort().cpu()
+        values = {name: torch.cat([p[name] for p in parts], 1)[:, back] for name in parts[0].values}
+        return Recording(parts[0].time, values)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         losses = route_losses(w, task)
         seen = {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
         return seen | (observe(w) if observe else {})
 
-    plan = dict(steps=steps, every=every, momentum=momentum, velocity=velocity, observe=look, label=label)
-    step = one_per_seed(step).to(weights[0]) if isinstance(step, Tensor) else step
-    return _on_cpu(descend(weights, _slope(task, mask, weights[0]), step=step, **plan))
+    few = 2 * int(mask.sum(-2).max()) <= mask.shape[-1] and task.sizes[2] >= 16  # gathering decoders then costs less
+    slope = (few_routes if few else all_routes)(task.yx, task.variance, mask, weights[0])
+    moved = [weights[0].mT.contiguous().mT if few else weights[0], *weights[1:]]
+    step = one_per_seed(step) if isinstance(step, Tensor) else step
+    run = descend(moved, slope, step=step, velocity=velocity, observe=look, **plan)
+    weights[0].copy_(moved[0])
+    return _on_cpu(run)
 
 
 def _on_cpu(seen: Recording) -> Recording:
