@@ -2,10 +2,13 @@
 
 `Fused` (NumPy arrays, compiled) reads every cached number once for ten outputs and writes nothing but its result; `Plain`
 says the same in torch operations, runs on any device, and is what tests hold `Fused` against. Both take the cache `values`
-(items, seeds · units), whose row i is to be multiplied by scale[i].
+(items, seeds · units), whose row i is to be multiplied by scale[i]. `Fused.epoch` has everything else of an epoch compiled
+too, errors and Adam: where networks are narrow or batches small, calls from Python would cost several times the arithmetic.
 """
 
+import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -15,7 +18,30 @@ from torch.nn.functional import linear, pad
 
 from lib.data import files
 
+KEEP, KEEP_SQUARE = 0.9, 0.999  # Adam's: what its two means keep of themselves at each step
 TILE = 1024  # units that are worked on at a time: ten rows of A, 40 kB, stay in the cache next to the processor
+
+
+def of(values: Tensor, scale: Tensor, seeds: int, kernel: str = "fused") -> "Fused | Plain":
+    """The kernels on these pre-activations; on other devices than the processor they are the plain ones."""
+    if kernel not in ("fused", "plain"):
+        raise ValueError(f"kernel is 'fused' or 'plain', not {kernel!r}")
+    return (Fused if kernel == "fused" and values.device.type == "cpu" else Plain)(values, scale, seeds)
+
+
+@dataclass
+class Learning:
+    """What an epoch changes: the numbers that are learned (seeds · units,), Adam's two means of them, and the steps so far.
+
+    Biases are learned where `fixed` is None; where it has the biases, `learned` are the s of masks sigmoid(slope · s).
+    """
+
+    learned: Tensor
+    fixed: Tensor | None = None
+    epsilon: float = 1e-8
+
+    def __post_init__(self):
+        self.means, self.steps = np.zeros((2, len(self.learned)), np.float32), 0
 
 
 class Plain:
@@ -38,6 +64,13 @@ class Plain:
         towards = error.mT.contiguous() @ (h if gain else h.sign())  # (seeds, classes, units)
         return (towards * a.view(len(a), self.seeds, -1).transpose(0, 1)).sum(1).flatten()
 
+    def moments(self, bias: Tensor, mask: Tensor, chunk: int = 1000) -> Tensor:
+        sums = torch.zeros(2, len(bias), dtype=torch.float64, device=bias.device)
+        for chosen in torch.arange(len(self.values), device=bias.device).split(chunk):
+            h = self._active(chosen, bias).transpose(0, 1).flatten(1) * mask
+            sums += torch.stack([v.sum(0, dtype=torch.float64) for v in (h, h.square())])
+        return sums
+
 
 class Fused:
     """Outputs and gradients of an ensemble; tiles of units are shared out to as many threads as torch uses.
@@ -52,7 +85,7 @@ class Fused:
         edges = range(0, units, TILE)
         starts = [(k * units + i, k * units + min(i + TILE, units)) for k in range(seeds) for i in edges]
         self.tiles = np.array(starts)
-        self.owners = torch.tensor([start // units for start, _ in starts])
+        self.owners = torch.tensor([start // units for start, _ in starts])  # the network of each tile
         self.threads = min(torch.get_num_threads(), len(starts))
         self.shares = np.array_split(np.arange(len(starts)), self.threads)
         self.pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
@@ -81,12 +114,52 @@ class Fused:
         `error` (seeds, batch, classes) is the gradient towards the outputs.
         """
         kernel, whole = _backward_gain if gain else _backward_bias, _in_fours(chosen)
-        known = self.tiles, self.values, self.scale, whole.numpy(), bias.numpy()
+        known = self.tiles, self.owners.numpy(), self.values, self.scale, whole.numpy(), bias.numpy()
         out = np.zeros(a.shape[1], np.float32)  # every group of ten adds its part
         for ten, part in zip(a.split(10), error.split(10, -1), strict=True):
-            part = pad(part, (0, 10 - len(ten), 0, len(whole) - len(chosen)))[self.owners].numpy()  # (tiles, batch, 10)
+            part = pad(part, (0, 10 - len(ten), 0, len(whole) - len(chosen))).numpy()  # (seeds, batch, 10)
             self._spread(kernel, *known, _ten(ten).numpy(), part, out)
         return torch.from_numpy(out)
+
+    def moments(self, bias: Tensor, mask: Tensor) -> Tensor:
+        """Sums over all images of the units' activity times `mask` (seeds · units,), and of its square: (2, seeds · units)."""
+        out = np.zeros((2, len(bias)))
+        self._spread(_moments, self.tiles, self.values, self.scale, bias.numpy(), mask.numpy(), out)
+        return torch.from_numpy(out)
+
+    def epoch(
+        self, state: Learning, order: Tensor, batch: int, y: Tensor, a: Tensor, rates: list[float], slopes: list[float] | None
+    ) -> Tensor:
+        """Steps of Adam on batches of images in this order, one for each of the `rates`; the loss of each step (steps, seeds).
+
+        y are labels (items,) for the cross-entropy, or numbers (items, classes) for half the squared error; masks have a
+        slope for each step. Threads, if there are several, are called at each step; one alone goes through all steps.
+        """
+        squared, masked, classes = y.is_floating_point(), state.fixed is not None, len(a)
+        labels = np.empty(0, np.int64) if squared else y.numpy()
+        wanted = y.float().numpy() if squared else np.empty((0, classes), np.float32)
+        bias, learned = state.fixed if masked else state.learned, state.learned.numpy()
+        slopes = np.array(slopes if masked else rates, np.float32)
+        losses = np.zeros((len(rates), self.seeds), np.float32)
+        if self.pool is None:
+            groups = torch.stack([_ten(ten) for ten in a.split(10)]).numpy()  # (groups, 10, seeds · units)
+            about = self.shares[0], self.tiles, self.owners.numpy(), self.values, self.scale
+            images, schedule = (order.numpy(), batch, labels, wanted, classes), (np.array(rates), slopes, state.epsilon)
+            _epoch(*about, *images, groups, masked, bias.numpy(), learned, state.means, state.steps, *schedule, losses)
+        else:
+            soft = np.empty_like(learned)
+            for k, chosen in enumerate(order.split(batch)):
+                if masked:
+                    _soft(slopes[k], learned, soft)
+                now = a * torch.from_numpy(soft) if masked else a
+                outputs = self.forward(chosen, bias, now)
+                _errors(outputs.numpy(), chosen.numpy(), labels, wanted, losses[k])
+                gradient = self.backward(chosen, bias, now, outputs, masked).numpy()
+                if masked:
+                    _towards_s(slopes[k], soft, gradient)
+                _adam(learned, gradient, state.means, state.steps + k + 1, rates[k], state.epsilon)
+        state.steps += len(rates)
+        return torch.from_numpy(losses)
 
 
 def _in_fours(chosen: Tensor) -> Tensor:
@@ -140,10 +213,10 @@ def _numbers(ten):
 
 def _backward_towards(gain):
     @_compile
-    def backward(share, tiles, values, scale, chosen, bias, a, error, out):
+    def backward(share, tiles, owners, values, scale, chosen, bias, a, error, out):
         zero = np.float32(0)
         for t in share:
-            start, stop = tiles[t, 0], tiles[t, 1]
+            start, stop, k = tiles[t, 0], tiles[t, 1], owners[t]
             b, d = bias[start:stop], out[start:stop]
             w0, w1, w2, w3, w4 = a[0, start:stop], a[1, start:stop], a[2, start:stop], a[3, start:stop], a[4, start:stop]
             w5, w6, w7, w8, w9 = a[5, start:stop], a[6, start:stop], a[7, start:stop], a[8, start:stop], a[9, start:stop]
@@ -151,10 +224,10 @@ def _backward_towards(gain):
                 p0, p1 = values[chosen[i], start:stop], values[chosen[i + 1], start:stop]
                 p2, p3 = values[chosen[i + 2], start:stop], values[chosen[i + 3], start:stop]
                 s0, s1, s2, s3 = scale[chosen[i]], scale[chosen[i + 1]], scale[chosen[i + 2]], scale[chosen[i + 3]]
-                a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = _numbers(error[t, i])
-                b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = _numbers(error[t, i + 1])
-                c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _numbers(error[t, i + 2])
-                d0, d1, d2, d3, d4, d5, d6, d7, d8, d9 = _numbers(error[t, i + 3])
+                a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = _numbers(error[k, i])
+                b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = _numbers(error[k, i + 1])
+                c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _numbers(error[k, i + 2])
+                d0, d1, d2, d3, d4, d5, d6, d7, d8, d9 = _numbers(error[k, i + 3])
                 for u in range(np.uint64(stop - start)):
                     v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 = w0[u], w1[u], w2[u], w3[u], w4[u], w5[u], w6[u], w7[u], w8[u], w9[u]
                     e0 = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7 + a8 * v8 + a9 * v9
@@ -173,3 +246,118 @@ def _backward_towards(gain):
 
 
 _backward_bias, _backward_gain = _backward_towards(False), _backward_towards(True)
+
+
+@_compile
+def _moments(share, tiles, values, scale, bias, mask, out):
+    zero = np.float32(0)
+    for t in share:
+        start, stop = tiles[t, 0], tiles[t, 1]
+        b, m, total, square = bias[start:stop], mask[start:stop], out[0, start:stop], out[1, start:stop]
+        for i in range(len(values)):
+            p, s = values[i, start:stop], scale[i]
+            for u in range(np.uint64(stop - start)):
+                h = np.float32(p[u]) * s + b[u]
+                h = (h if h > zero else zero) * m[u]
+                total[u] += h
+                square[u] += np.float64(h * h)
+
+
+# The rest of an epoch. Elementwise, and in the order in which it is written: no fast maths.
+_compile_exactly = numba.njit(error_model="numpy", nogil=True, boundscheck=False, cache=files.keeps_compiled_code())
+
+
+@_compile_exactly
+def _soft(slope, s, soft):
+    """Masks sigmoid(slope · s)."""
+    for u in range(len(s)):
+        soft[u] = np.float32(1) / (np.float32(1) + np.exp(-slope * s[u]))
+
+
+@_compile_exactly
+def _towards_s(slope, soft, gradient):
+    """From the gradient of a unit's gain times its mask to that of s: the sigmoid's slope · soft · (1 - soft), over soft."""
+    for u in range(len(soft)):
+        gradient[u] *= slope * (np.float32(1) - soft[u])
+
+
+@_compile_exactly
+def _errors(outputs, chosen, labels, wanted, losses):
+    """Outputs (seeds, batch, classes) become the gradient of the mean loss towards them; the losses (seeds,) are written."""
+    seeds, items, classes = outputs.shape
+    share = np.float32(1 / len(chosen))
+    for k in range(seeds):
+        loss = 0.0
+        for i in range(len(chosen)):
+            row = outputs[k, i]
+            if len(labels) == 0:
+                for c in range(classes):
+                    row[c] -= wanted[chosen[i], c]
+                    loss += row[c] * row[c] / 2
+                    row[c] *= share
+            else:
+                right, largest, total = labels[chosen[i]], row.max(), np.float32(0)
+                loss += largest - row[right]
+                for c in range(classes):
+                    row[c] = np.exp(row[c] - largest)
+                    total += row[c]
+                loss += np.log(total)
+                for c in range(classes):
+                    row[c] = (row[c] / total - np.float32(c == right)) * share
+        losses[k] = loss / len(chosen)
+
+
+@_compile_exactly
+def _adam(values, gradient, means, step, rate, epsilon):
+    """Adam's step number `step`, counted from one, in place."""
+    size, epsilon = np.float32(rate / (1 - KEEP**step)), np.float32(epsilon)
+    scale, new, new_square = np.float32(math.sqrt(1 - KEEP_SQUARE**step)), np.float32(1 - KEEP), np.float32(1 - KEEP_SQUARE)
+    mean, square, old_square = means[0], means[1], np.float32(KEEP_SQUARE)
+    for u in range(len(values)):
+        g = gradient[u]
+        mean[u] += (g - mean[u]) * new
+        square[u] = square[u] * old_square + g * g * new_square
+        values[u] -= size * mean[u] / (np.sqrt(square[u]) / scale + epsilon)
+
+
+@_compile_exactly
+def _epoch(
+    share, tiles, owners, values, scale, order, batch, labels, wanted, classes,
+    groups, masked, bias, learned, means, steps, rates, slopes, epsilon, losses,
+):  # fmt: skip
+    """`Fused.epoch` on one thread."""
+    seeds, units = losses.shape[1], len(learned)
+    soft, now, gradient = np.empty_like(learned), groups, np.empty_like(learned)
+    if masked:
+        now = np.empty_like(groups)
+    for k in range(len(rates)):
+        items = min(batch, len(order) - k * batch)
+        chosen = np.full((items + 3) // 4 * 4, order[k * batch])
+        chosen[:items] = order[k * batch : k * batch + items]
+        if masked:
+            _soft(slopes[k], learned, soft)
+            for g in range(len(groups)):
+                for c in range(10):
+                    for u in range(units):
+                        now[g, c, u] = groups[g, c, u] * soft[u]
+        outputs = np.zeros((seeds, items, classes), np.float32)
+        out = np.empty((len(tiles), len(chosen), 10), np.float32)
+        for g in range(len(groups)):
+            _forward(share, tiles, values, scale, chosen, bias, now[g], out)
+            for t in range(len(tiles)):
+                for i in range(items):
+                    for c in range(min(10, classes - 10 * g)):
+                        outputs[owners[t], i, 10 * g + c] += out[t, i, c]
+        _errors(outputs, chosen[:items], labels, wanted, losses[k])
+        gradient[:] = 0
+        for g in range(len(groups)):
+            error = np.zeros((seeds, len(chosen), 10), np.float32)
+            width = min(10, classes - 10 * g)
+            error[:, :items, :width] = outputs[:, :, 10 * g : 10 * g + width]
+            if masked:
+                _backward_gain(share, tiles, owners, values, scale, chosen, bias, now[g], error, gradient)
+            else:
+                _backward_bias(share, tiles, owners, values, scale, chosen, bias, now[g], error, gradient)
+        if masked:
+            _towards_s(slopes[k], soft, gradient)
+        _adam(learned, gradient, means, steps + k + 1, rates[k], epsilon)
