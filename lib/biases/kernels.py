@@ -6,19 +6,16 @@ says the same in torch operations, runs on any device, and is what tests hold `F
 too, errors and Adam: where networks are narrow or batches small, calls from Python would cost several times the arithmetic.
 """
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
 
-from lib.data import files
+from lib.biases import loops
 
-KEEP, KEEP_SQUARE = 0.9, 0.999  # Adam's: what its two means keep of themselves at each step
 TILE = 1024  # units that are worked on at a time: ten rows of A, 40 kB, stay in the cache next to the processor
 
 
@@ -51,7 +48,7 @@ class Plain:
         self.values, self.scale, self.seeds = values, scale, seeds
 
     def _active(self, chosen: Tensor, bias: Tensor) -> Tensor:
-        h = self.values.index_select(0, chosen).float().mul_(self.scale[chosen, None])
+        h = self.values.index_select(0, chosen).to(self.scale.dtype).mul_(self.scale[chosen, None])
         return h.add_(bias).relu_().view(len(chosen), self.seeds, -1).transpose(0, 1)  # (seeds, batch, units)
 
     def forward(self, chosen: Tensor, bias: Tensor, a: Tensor) -> Tensor:
@@ -64,6 +61,15 @@ class Plain:
         towards = error.mT.contiguous() @ (h if gain else h.sign())  # (seeds, classes, units)
         return (towards * a.view(len(a), self.seeds, -1).transpose(0, 1)).sum(1).flatten()
 
+    def descend(self, bias: Tensor, y: Tensor, a: Tensor, step: Tensor, steps: int) -> Tensor:
+        everything, size, first = torch.arange(len(y), device=y.device), step.repeat_interleave(len(bias) // self.seeds), None
+        for k in range(max(1, steps)):
+            error = self.forward(everything, bias, a) - y
+            first = error.square().sum(-1).mean(-1) / 2 if k == 0 else first
+            if k < steps:
+                bias -= size * self.backward(everything, bias, a, error / len(y), False)
+        return first
+
     def moments(self, bias: Tensor, mask: Tensor, chunk: int = 1000) -> Tensor:
         sums = torch.zeros(2, len(bias), dtype=torch.float64, device=bias.device)
         for chosen in torch.arange(len(self.values), device=bias.device).split(chunk):
@@ -75,12 +81,13 @@ class Plain:
 class Fused:
     """Outputs and gradients of an ensemble; tiles of units are shared out to as many threads as torch uses.
 
-    Outputs are worked on in groups of ten. Results do not depend on the number of threads: each tile is worked on by one
-    of them, and tiles are added up in order.
+    Outputs are worked on in groups of ten. Numbers have the precision of `scale`. Results do not depend on the number of
+    threads: each tile is worked on by one of them, and tiles are added up in order.
     """
 
     def __init__(self, values: Tensor, scale: Tensor, seeds: int):
         self.values, self.scale, self.seeds = values.numpy(), scale.numpy(), seeds
+        self.kind = self.scale.dtype
         units = values.shape[1] // seeds
         edges = range(0, units, TILE)
         starts = [(k * units + i, k * units + min(i + TILE, units)) for k in range(seeds) for i in edges]
@@ -102,9 +109,9 @@ class Fused:
         known = self.tiles, self.values, self.scale, chosen.numpy(), bias.numpy()
         groups = []
         for ten in a.split(10):
-            out = np.zeros((len(self.tiles), len(chosen), 10), np.float32)
-            self._spread(_forward, *known, _ten(ten).numpy(), out)
-            total = torch.zeros(self.seeds, len(chosen), 10)
+            out = np.zeros((len(self.tiles), len(chosen), 10), self.kind)
+            self._spread(loops.forward, *known, _ten(ten).numpy(), out)
+            total = torch.zeros(self.seeds, len(chosen), 10, dtype=a.dtype)
             groups.append(total.index_add_(0, self.owners, torch.from_numpy(out))[:, :batch, : len(ten)])
         return torch.cat(groups, -1)
 
@@ -113,9 +120,9 @@ class Fused:
 
         `error` (seeds, batch, classes) is the gradient towards the outputs.
         """
-        kernel, whole = _backward_gain if gain else _backward_bias, _in_fours(chosen)
+        kernel, whole = loops.backward_gain if gain else loops.backward_bias, _in_fours(chosen)
         known = self.tiles, self.owners.numpy(), self.values, self.scale, whole.numpy(), bias.numpy()
-        out = np.zeros(a.shape[1], np.float32)  # every group of ten adds its part
+        out = np.zeros(a.shape[1], self.kind)  # every group of ten adds its part
         for ten, part in zip(a.split(10), error.split(10, -1), strict=True):
             part = pad(part, (0, 10 - len(ten), 0, len(whole) - len(chosen))).numpy()  # (seeds, batch, 10)
             self._spread(kernel, *known, _ten(ten).numpy(), part, out)
@@ -124,7 +131,7 @@ class Fused:
     def moments(self, bias: Tensor, mask: Tensor) -> Tensor:
         """Sums over all images of the units' activity times `mask` (seeds · units,), and of its square: (2, seeds · units)."""
         out = np.zeros((2, len(bias)))
-        self._spread(_moments, self.tiles, self.values, self.scale, bias.numpy(), mask.numpy(), out)
+        self._spread(loops.moments, self.tiles, self.values, self.scale, bias.numpy(), mask.numpy(), out)
         return torch.from_numpy(out)
 
     def epoch(
@@ -145,21 +152,32 @@ class Fused:
             groups = torch.stack([_ten(ten) for ten in a.split(10)]).numpy()  # (groups, 10, seeds · units)
             about = self.shares[0], self.tiles, self.owners.numpy(), self.values, self.scale
             images, schedule = (order.numpy(), batch, labels, wanted, classes), (np.array(rates), slopes, state.epsilon)
-            _epoch(*about, *images, groups, masked, bias.numpy(), learned, state.means, state.steps, *schedule, losses)
+            loops.epoch(*about, *images, groups, masked, bias.numpy(), learned, state.means, state.steps, *schedule, losses)
         else:
             soft = np.empty_like(learned)
             for k, chosen in enumerate(order.split(batch)):
                 if masked:
-                    _soft(slopes[k], learned, soft)
+                    loops.soften(slopes[k], learned, soft)
                 now = a * torch.from_numpy(soft) if masked else a
                 outputs = self.forward(chosen, bias, now)
-                _errors(outputs.numpy(), chosen.numpy(), labels, wanted, losses[k])
+                loops.errors(outputs.numpy(), chosen.numpy(), labels, wanted, losses[k])
                 gradient = self.backward(chosen, bias, now, outputs, masked).numpy()
                 if masked:
-                    _towards_s(slopes[k], soft, gradient)
-                _adam(learned, gradient, state.means, state.steps + k + 1, rates[k], state.epsilon)
+                    loops.towards_s(slopes[k], soft, gradient)
+                loops.adam(learned, gradient, state.means, state.steps + k + 1, rates[k], state.epsilon)
         state.steps += len(rates)
         return torch.from_numpy(losses)
+
+    def descend(self, bias: Tensor, y: Tensor, a: Tensor, step: Tensor, steps: int) -> Tensor:
+        """Plain steps of size `step` (seeds,) on all images, in place; half the squared error (seeds,) before the first of them.
+
+        y (items, classes) are the numbers to learn. All on one thread.
+        """
+        groups = torch.stack([_ten(ten) for ten in a.split(10)]).numpy()
+        about = np.arange(len(self.tiles)), self.tiles, self.owners.numpy(), self.values, self.scale
+        first = np.zeros(self.seeds, self.kind)
+        loops.descend(*about, y.numpy(), groups, bias.numpy(), step.numpy(), steps, first)
+        return torch.from_numpy(first)
 
 
 def _in_fours(chosen: Tensor) -> Tensor:
@@ -170,194 +188,3 @@ def _in_fours(chosen: Tensor) -> Tensor:
 
 def _ten(a: Tensor) -> Tensor:
     return a if len(a) == 10 else pad(a, (0, 0, 0, 10 - len(a)))
-
-
-# Ten accumulators for each of two images are written out by hand: that is what lets the compiler keep them in registers, work
-# on 16 units at a time and load each weight once for both. The same loop over an array of ten is seven times slower. Backward,
-# four images share the weights. Fast maths may add in another order, nothing else.
-_compile = numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True, boundscheck=False, cache=files.keeps_compiled_code())
-
-
-@_compile
-def _forward(share, tiles, values, scale, chosen, bias, a, out):
-    zero = np.float32(0)
-    for t in share:
-        start, stop = tiles[t, 0], tiles[t, 1]
-        b = bias[start:stop]
-        w0, w1, w2, w3, w4 = a[0, start:stop], a[1, start:stop], a[2, start:stop], a[3, start:stop], a[4, start:stop]
-        w5, w6, w7, w8, w9 = a[5, start:stop], a[6, start:stop], a[7, start:stop], a[8, start:stop], a[9, start:stop]
-        for i in range(0, len(chosen), 2):
-            p, s = values[chosen[i], start:stop], scale[chosen[i]]
-            q, r = values[chosen[i + 1], start:stop], scale[chosen[i + 1]]
-            y0 = y1 = y2 = y3 = y4 = y5 = y6 = y7 = y8 = y9 = zero
-            z0 = z1 = z2 = z3 = z4 = z5 = z6 = z7 = z8 = z9 = zero
-            for u in range(np.uint64(stop - start)):
-                g, h = np.float32(p[u]) * s + b[u], np.float32(q[u]) * r + b[u]
-                g, h = g if g > zero else zero, h if h > zero else zero
-                y0, y1, z0, z1 = y0 + g * w0[u], y1 + g * w1[u], z0 + h * w0[u], z1 + h * w1[u]
-                y2, y3, z2, z3 = y2 + g * w2[u], y3 + g * w3[u], z2 + h * w2[u], z3 + h * w3[u]
-                y4, y5, z4, z5 = y4 + g * w4[u], y5 + g * w5[u], z4 + h * w4[u], z5 + h * w5[u]
-                y6, y7, z6, z7 = y6 + g * w6[u], y7 + g * w7[u], z6 + h * w6[u], z7 + h * w7[u]
-                y8, y9, z8, z9 = y8 + g * w8[u], y9 + g * w9[u], z8 + h * w8[u], z9 + h * w9[u]
-            o, m = out[t, i], out[t, i + 1]
-            o[0], o[1], o[2], o[3], o[4] = y0, y1, y2, y3, y4
-            o[5], o[6], o[7], o[8], o[9] = y5, y6, y7, y8, y9
-            m[0], m[1], m[2], m[3], m[4] = z0, z1, z2, z3, z4
-            m[5], m[6], m[7], m[8], m[9] = z5, z6, z7, z8, z9
-
-
-@_compile
-def _numbers(ten):
-    return ten[0], ten[1], ten[2], ten[3], ten[4], ten[5], ten[6], ten[7], ten[8], ten[9]
-
-
-def _backward_towards(gain):
-    @_compile
-    def backward(share, tiles, owners, values, scale, chosen, bias, a, error, out):
-        zero = np.float32(0)
-        for t in share:
-            start, stop, k = tiles[t, 0], tiles[t, 1], owners[t]
-            b, d = bias[start:stop], out[start:stop]
-            w0, w1, w2, w3, w4 = a[0, start:stop], a[1, start:stop], a[2, start:stop], a[3, start:stop], a[4, start:stop]
-            w5, w6, w7, w8, w9 = a[5, start:stop], a[6, start:stop], a[7, start:stop], a[8, start:stop], a[9, start:stop]
-            for i in range(0, len(chosen), 4):
-                p0, p1 = values[chosen[i], start:stop], values[chosen[i + 1], start:stop]
-                p2, p3 = values[chosen[i + 2], start:stop], values[chosen[i + 3], start:stop]
-                s0, s1, s2, s3 = scale[chosen[i]], scale[chosen[i + 1]], scale[chosen[i + 2]], scale[chosen[i + 3]]
-                a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = _numbers(error[k, i])
-                b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = _numbers(error[k, i + 1])
-                c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _numbers(error[k, i + 2])
-                d0, d1, d2, d3, d4, d5, d6, d7, d8, d9 = _numbers(error[k, i + 3])
-                for u in range(np.uint64(stop - start)):
-                    v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 = w0[u], w1[u], w2[u], w3[u], w4[u], w5[u], w6[u], w7[u], w8[u], w9[u]
-                    e0 = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7 + a8 * v8 + a9 * v9
-                    e1 = b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4 + b5 * v5 + b6 * v6 + b7 * v7 + b8 * v8 + b9 * v9
-                    e2 = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3 + c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7 + c8 * v8 + c9 * v9
-                    e3 = d0 * v0 + d1 * v1 + d2 * v2 + d3 * v3 + d4 * v4 + d5 * v5 + d6 * v6 + d7 * v7 + d8 * v8 + d9 * v9
-                    h0, h1 = np.float32(p0[u]) * s0 + b[u], np.float32(p1[u]) * s1 + b[u]
-                    h2, h3 = np.float32(p2[u]) * s2 + b[u], np.float32(p3[u]) * s3 + b[u]
-                    if gain:
-                        e0, e1, e2, e3 = e0 * h0, e1 * h1, e2 * h2, e3 * h3
-                    e0, e1 = e0 if h0 > zero else zero, e1 if h1 > zero else zero
-                    e2, e3 = e2 if h2 > zero else zero, e3 if h3 > zero else zero
-                    d[u] += e0 + e1 + e2 + e3
-
-    return backward
-
-
-_backward_bias, _backward_gain = _backward_towards(False), _backward_towards(True)
-
-
-@_compile
-def _moments(share, tiles, values, scale, bias, mask, out):
-    zero = np.float32(0)
-    for t in share:
-        start, stop = tiles[t, 0], tiles[t, 1]
-        b, m, total, square = bias[start:stop], mask[start:stop], out[0, start:stop], out[1, start:stop]
-        for i in range(len(values)):
-            p, s = values[i, start:stop], scale[i]
-            for u in range(np.uint64(stop - start)):
-                h = np.float32(p[u]) * s + b[u]
-                h = (h if h > zero else zero) * m[u]
-                total[u] += h
-                square[u] += np.float64(h * h)
-
-
-# The rest of an epoch. Elementwise, and in the order in which it is written: no fast maths.
-_compile_exactly = numba.njit(error_model="numpy", nogil=True, boundscheck=False, cache=files.keeps_compiled_code())
-
-
-@_compile_exactly
-def _soft(slope, s, soft):
-    """Masks sigmoid(slope · s)."""
-    for u in range(len(s)):
-        soft[u] = np.float32(1) / (np.float32(1) + np.exp(-slope * s[u]))
-
-
-@_compile_exactly
-def _towards_s(slope, soft, gradient):
-    """From the gradient of a unit's gain times its mask to that of s: the sigmoid's slope · soft · (1 - soft), over soft."""
-    for u in range(len(soft)):
-        gradient[u] *= slope * (np.float32(1) - soft[u])
-
-
-@_compile_exactly
-def _errors(outputs, chosen, labels, wanted, losses):
-    """Outputs (seeds, batch, classes) become the gradient of the mean loss towards them; the losses (seeds,) are written."""
-    seeds, items, classes = outputs.shape
-    share = np.float32(1 / len(chosen))
-    for k in range(seeds):
-        loss = 0.0
-        for i in range(len(chosen)):
-            row = outputs[k, i]
-            if len(labels) == 0:
-                for c in range(classes):
-                    row[c] -= wanted[chosen[i], c]
-                    loss += row[c] * row[c] / 2
-                    row[c] *= share
-            else:
-                right, largest, total = labels[chosen[i]], row.max(), np.float32(0)
-                loss += largest - row[right]
-                for c in range(classes):
-                    row[c] = np.exp(row[c] - largest)
-                    total += row[c]
-                loss += np.log(total)
-                for c in range(classes):
-                    row[c] = (row[c] / total - np.float32(c == right)) * share
-        losses[k] = loss / len(chosen)
-
-
-@_compile_exactly
-def _adam(values, gradient, means, step, rate, epsilon):
-    """Adam's step number `step`, counted from one, in place."""
-    size, epsilon = np.float32(rate / (1 - KEEP**step)), np.float32(epsilon)
-    scale, new, new_square = np.float32(math.sqrt(1 - KEEP_SQUARE**step)), np.float32(1 - KEEP), np.float32(1 - KEEP_SQUARE)
-    mean, square, old_square = means[0], means[1], np.float32(KEEP_SQUARE)
-    for u in range(len(values)):
-        g = gradient[u]
-        mean[u] += (g - mean[u]) * new
-        square[u] = square[u] * old_square + g * g * new_square
-        values[u] -= size * mean[u] / (np.sqrt(square[u]) / scale + epsilon)
-
-
-@_compile_exactly
-def _epoch(
-    share, tiles, owners, values, scale, order, batch, labels, wanted, classes,
-    groups, masked, bias, learned, means, steps, rates, slopes, epsilon, losses,
-):  # fmt: skip
-    """`Fused.epoch` on one thread."""
-    seeds, units = losses.shape[1], len(learned)
-    soft, now, gradient = np.empty_like(learned), groups, np.empty_like(learned)
-    if masked:
-        now = np.empty_like(groups)
-    for k in range(len(rates)):
-        items = min(batch, len(order) - k * batch)
-        chosen = np.full((items + 3) // 4 * 4, order[k * batch])
-        chosen[:items] = order[k * batch : k * batch + items]
-        if masked:
-            _soft(slopes[k], learned, soft)
-            for g in range(len(groups)):
-                for c in range(10):
-                    for u in range(units):
-                        now[g, c, u] = groups[g, c, u] * soft[u]
-        outputs = np.zeros((seeds, items, classes), np.float32)
-        out = np.empty((len(tiles), len(chosen), 10), np.float32)
-        for g in range(len(groups)):
-            _forward(share, tiles, values, scale, chosen, bias, now[g], out)
-            for t in range(len(tiles)):
-                for i in range(items):
-                    for c in range(min(10, classes - 10 * g)):
-                        outputs[owners[t], i, 10 * g + c] += out[t, i, c]
-        _errors(outputs, chosen[:items], labels, wanted, losses[k])
-        gradient[:] = 0
-        for g in range(len(groups)):
-            error = np.zeros((seeds, len(chosen), 10), np.float32)
-            width = min(10, classes - 10 * g)
-            error[:, :items, :width] = outputs[:, :, 10 * g : 10 * g + width]
-            if masked:
-                _backward_gain(share, tiles, owners, values, scale, chosen, bias, now[g], error, gradient)
-            else:
-                _backward_bias(share, tiles, owners, values, scale, chosen, bias, now[g], error, gradient)
-        if masked:
-            _towards_s(slopes[k], soft, gradient)
-        _adam(learned, gradient, means, steps + k + 1, rates[k], epsilon)

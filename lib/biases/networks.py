@@ -89,13 +89,14 @@ class PreActivations:
     """W x of every image, computed once: `values` (items, seeds · units) times `scale` (items,).
 
     "int16" (default) stores each image's pre-activations in 16-bit fixed point of the image's own range: the memory of half
-    precision, with an error of at most 1/65534 of the largest pre-activation everywhere. "float32" stores them exactly.
+    precision, with an error of at most 1/65534 of the largest pre-activation everywhere. "float32" stores them exactly,
+    and "float64" has them multiplied and summed in double precision too.
     Above `limit` bytes they go to a temporary file that is mapped into memory and disappears with this object.
     """
 
     def __init__(self, network: Frozen, x: Tensor, dtype: str = "int16", limit: float = 6e9, chunk: int = 1000):
-        if dtype not in ("int16", "float32"):
-            raise ValueError(f"dtype is 'int16' or 'float32', not {dtype!r}")
+        if dtype not in ("int16", "float32", "float64"):
+            raise ValueError(f"dtype is 'int16', 'float32' or 'float64', not {dtype!r}")
         x, self.network = rows("PreActivations", network, x), network
         shape, kind = (len(x), len(network.w)), np.dtype(dtype)
         self.bytes = math.prod(shape) * kind.itemsize
@@ -107,10 +108,12 @@ class PreActivations:
                 self.values = torch.from_numpy(np.memmap(file, kind, "w+", shape=shape))
         else:
             self.values = torch.from_numpy(np.empty(shape, kind))  # NumPy asks for huge pages: rows are read at random
-        self.scale = torch.ones(len(x), device=x.device)
+        double = dtype == "float64"
+        w = network.w.double() if double else network.w
+        self.scale = torch.ones(len(x), dtype=w.dtype, device=x.device)
         for start in range(0, len(x), chunk):
             part = slice(start, start + chunk)
-            exact = x[part] @ network.w.T  # (chunk, units)
+            exact = (x[part].double() if double else x[part]) @ w.T  # (chunk, units)
             if dtype == "int16":
                 largest = torch.maximum(exact.amax(1), -exact.amin(1))  # not abs(): no second copy of the chunk
                 self.scale[part] = (largest / 32767).clamp(min=1e-30)
@@ -121,8 +124,8 @@ class PreActivations:
         return len(self.values)
 
     def restored(self) -> Tensor:
-        """W x (items, seeds · units) as float32."""
-        return self.values if self.values.dtype == torch.float32 else self.values.float().mul_(self.scale[:, None])
+        """W x (items, seeds · units) in floating point."""
+        return self.values if self.values.is_floating_point() else self.values.float().mul_(self.scale[:, None])
 
 
 # What a network answers, and what its units do
@@ -247,7 +250,7 @@ def labels(caller: str, network: Frozen, y: Tensor, x: Tensor | PreActivations |
 
 def targets(caller: str, network: Frozen, y: Tensor, loss: str, x: Tensor | PreActivations | None = None) -> Tensor:
     """y as the loss needs it: `labels` for the cross-entropy, numbers (items, classes) for the squared error."""
-    x = x.values if isinstance(x, PreActivations) else x
+    x = torch.empty(len(x), 0, dtype=torch.int16) if isinstance(x, PreActivations) else x  # their number alone matters here
     if loss not in LOSSES:
         raise ValueError(f"{caller}: loss is one of {', '.join(LOSSES)}, not {loss!r}")
     if loss == "cross-entropy":
