@@ -1,11 +1,11 @@
 """Random weights and learned biases: networks that learn one number per unit.
 
 `networks` are the frozen ones and what their units do, `training` learns biases, masks or everything, `kernels` are its two
-inner loops and `loops` their compiled form. `theory` has the constructions behind the universality theorems and the limit of
-many units, `recurrent` the networks with a memory, `task_variance` the question which unit works for which task, `gated` the
-closed form of learning while gates are held. Images are rows here, x (items, pixels), and signals run along rows, (steps,
-inputs); numbers are float32. Losses are means over items: cross-entropy or half the squared error, and in `recurrent` the
-plain mean squared error, as in the paper.
+inner loops. `theory` has the constructions behind the universality theorems and the limit of many units, `recurrent` the
+networks with a memory, `task_variance` the question which unit works for which task, `gated` the closed form of learning
+while gates are held. Images are rows here, x (items, pixels), and signals run along rows, (steps, inputs); numbers are
+float32. Losses are means over items: cross-entropy or half the squared error, and in `recurrent` the plain mean squared
+error, as in the paper.
 
     from lib import biases
     from lib.data import datasets
@@ -20,20 +20,9 @@ from lib import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "networks": (
-            "Frozen",
-            "frozen",
-            "PreActivations",
-            "parameter_counts",
-            "answers",
-            "accuracy",
-            "mean_loss",
-            "unit_variance",
-            "examine",
-        ),
-        "training": ("Learned", "train_biases", "train_masks", "train_fully"),
+        "networks": ("Frozen", "frozen", "parameter_counts", "answers", "accuracy", "mean_loss", "unit_variance", "examine"),
+        "training": ("PreActivations", "Learned", "train_biases", "train_masks", "train_fully"),
         "kernels": (),
-        "loops": (),
         "gated": (),
         "theory": (),
         "recurrent": (),

@@ -1,10 +1,11 @@
-"""The compiled loops behind `biases.kernels`: ten columns forward, ten columns back, and all that an epoch needs beside them.
+"""The compiled loops behind `kernels.Fused`: ten columns forward, ten columns back, and all that an epoch needs beside them.
 
 Arrays are NumPy's, and results are written into `out` and the like. `share` says which of the `tiles` of units to work on, and
 `owners` to which network each belongs. Numbers have the precision of `scale`.
 """
 
 import math
+from collections.abc import Callable
 
 import numba
 import numpy as np
@@ -20,7 +21,17 @@ _compile = numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True, bound
 
 
 @_compile
-def forward(share, tiles, values, scale, chosen, bias, a, out):
+def forward(
+    share: np.ndarray,
+    tiles: np.ndarray,
+    values: np.ndarray,
+    scale: np.ndarray,
+    chosen: np.ndarray,
+    bias: np.ndarray,
+    a: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Outputs of each tile (tiles, chosen, 10) for ten rows `a` of output weights."""
     real = scale.dtype.type
     zero = real(0)
     for t in share:
@@ -49,11 +60,14 @@ def forward(share, tiles, values, scale, chosen, bias, a, out):
 
 
 @_compile
-def numbers(ten):
+def numbers(ten: np.ndarray) -> tuple:
+    """Ten numbers, each with a name of its own."""
     return ten[0], ten[1], ten[2], ten[3], ten[4], ten[5], ten[6], ten[7], ten[8], ten[9]
 
 
-def backward_towards(gain):
+def backward_towards(gain: bool) -> Callable:
+    """The loop back, which adds the gradient towards the biases, or towards the gains, to `out` (seeds · units,)."""
+
     @_compile
     def backward(share, tiles, owners, values, scale, chosen, bias, a, error, out):
         real = scale.dtype.type
@@ -92,7 +106,16 @@ backward_bias, backward_gain = backward_towards(False), backward_towards(True)
 
 
 @_compile
-def moments(share, tiles, values, scale, bias, mask, out):
+def moments(
+    share: np.ndarray,
+    tiles: np.ndarray,
+    values: np.ndarray,
+    scale: np.ndarray,
+    bias: np.ndarray,
+    mask: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Sums over all images of activity times `mask`, and of its square, into `out` (2, seeds · units)."""
     real = scale.dtype.type
     zero = real(0)
     for t in share:
@@ -112,21 +135,21 @@ _compile_exactly = numba.njit(error_model="numpy", nogil=True, boundscheck=False
 
 
 @_compile_exactly
-def soften(slope, s, soft):
+def soften(slope: float, s: np.ndarray, soft: np.ndarray) -> None:
     """Masks sigmoid(slope · s)."""
     for u in range(len(s)):
         soft[u] = np.float32(1) / (np.float32(1) + np.exp(-slope * s[u]))
 
 
 @_compile_exactly
-def towards_s(slope, soft, gradient):
+def towards_s(slope: float, soft: np.ndarray, gradient: np.ndarray) -> None:
     """From the gradient of a unit's gain times its mask to that of s: the sigmoid's slope · soft · (1 - soft), over soft."""
     for u in range(len(soft)):
         gradient[u] *= slope * (np.float32(1) - soft[u])
 
 
 @_compile_exactly
-def errors(outputs, chosen, labels, wanted, losses):
+def errors(outputs: np.ndarray, chosen: np.ndarray, labels: np.ndarray, wanted: np.ndarray, losses: np.ndarray) -> None:
     """Outputs (seeds, batch, classes) become the gradient of the mean loss towards them; the losses (seeds,) are written."""
     seeds, items, classes = outputs.shape
     real = outputs.dtype.type
@@ -153,7 +176,7 @@ def errors(outputs, chosen, labels, wanted, losses):
 
 
 @_compile_exactly
-def adam(values, gradient, means, step, rate, epsilon):
+def adam(values: np.ndarray, gradient: np.ndarray, means: np.ndarray, step: int, rate: float, epsilon: float) -> None:
     """Adam's step number `step`, counted from one, in place."""
     size, epsilon = np.float32(rate / (1 - KEEP**step)), np.float32(epsilon)
     scale, new, new_square = np.float32(math.sqrt(1 - KEEP_SQUARE**step)), np.float32(1 - KEEP), np.float32(1 - KEEP_SQUARE)
@@ -166,7 +189,19 @@ def adam(values, gradient, means, step, rate, epsilon):
 
 
 @_compile_exactly
-def answer(share, tiles, owners, values, scale, chosen, items, classes, bias, groups, seeds):
+def answer(
+    share: np.ndarray,
+    tiles: np.ndarray,
+    owners: np.ndarray,
+    values: np.ndarray,
+    scale: np.ndarray,
+    chosen: np.ndarray,
+    items: int,
+    classes: int,
+    bias: np.ndarray,
+    groups: np.ndarray,
+    seeds: int,
+) -> np.ndarray:
     """Outputs (seeds, items, classes) for the first `items` of the images chosen, groups of ten side by side."""
     outputs, out = np.zeros((seeds, items, classes), scale.dtype), np.empty((len(tiles), len(chosen), 10), scale.dtype)
     for g in range(len(groups)):
@@ -179,7 +214,7 @@ def answer(share, tiles, owners, values, scale, chosen, items, classes, bias, gr
 
 
 @_compile_exactly
-def padded(outputs, g, whole):
+def padded(outputs: np.ndarray, g: int, whole: int) -> np.ndarray:
     """The ten columns of group g of (seeds, items, classes), with zeros where there are no more classes or items."""
     seeds, items, classes = outputs.shape
     ten, width = np.zeros((seeds, whole, 10), outputs.dtype), min(10, classes - 10 * g)
@@ -188,8 +223,8 @@ def padded(outputs, g, whole):
 
 
 @_compile_exactly
-def in_fours(order, start, items):
-    """`kernels._in_fours` of items of this order."""
+def in_fours(order: np.ndarray, start: int, items: int) -> np.ndarray:
+    """`work._in_fours` of items of this order."""
     chosen = np.full((items + 3) // 4 * 4, order[start])
     chosen[:items] = order[start : start + items]
     return chosen
@@ -197,9 +232,27 @@ def in_fours(order, start, items):
 
 @_compile_exactly
 def epoch(
-    share, tiles, owners, values, scale, order, batch, labels, wanted, classes,
-    groups, masked, bias, learned, means, steps, rates, slopes, epsilon, losses,
-):  # fmt: skip
+    share: np.ndarray,
+    tiles: np.ndarray,
+    owners: np.ndarray,
+    values: np.ndarray,
+    scale: np.ndarray,
+    order: np.ndarray,
+    batch: int,
+    labels: np.ndarray,
+    wanted: np.ndarray,
+    classes: int,
+    groups: np.ndarray,
+    masked: bool,
+    bias: np.ndarray,
+    learned: np.ndarray,
+    means: np.ndarray,
+    steps: int,
+    rates: np.ndarray,
+    slopes: np.ndarray,
+    epsilon: float,
+    losses: np.ndarray,
+) -> None:
     """`Fused.epoch` on one thread."""
     seeds, units = losses.shape[1], len(learned)
     soft, now, gradient = np.empty_like(learned), groups, np.empty_like(learned)
@@ -229,7 +282,19 @@ def epoch(
 
 
 @_compile_exactly
-def descend(share, tiles, owners, values, scale, wanted, groups, bias, step, steps, first):
+def descend(
+    share: np.ndarray,
+    tiles: np.ndarray,
+    owners: np.ndarray,
+    values: np.ndarray,
+    scale: np.ndarray,
+    wanted: np.ndarray,
+    groups: np.ndarray,
+    bias: np.ndarray,
+    step: np.ndarray,
+    steps: int,
+    first: np.ndarray,
+) -> None:
     """`Fused.descend`."""
     items, classes = wanted.shape
     seeds, gradient = len(first), np.empty_like(bias)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
 
-from lib.biases import loops
+from lib.biases.kernels import loops
 
 TILE = 1024  # units that are worked on at a time: ten rows of A, 40 kB, stay in the cache next to the processor
 
