@@ -5,23 +5,30 @@ keeps them whatever the biases do. Half the squared error is then a quadratic fo
 closed form (`Gated.bias_at`). Its twin is `descend`, plain full-batch gradient descent of the network itself, whose gates move.
 
 Bias learning, Section 3, in the manner of the Neural Race Reduction's gated deep linear networks. Images are rows, x (items,
-pixels), targets y (items, classes); everything here is float64, because exponentials of small eigenvalues want it.
+pixels), or their `PreActivations` where these serve several times; targets are y (items, classes). Everything here is
+float64, because exponentials of small eigenvalues want it, and pre-activations should be too.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from lib.biases.networks import Frozen, rows, targets
+from lib.biases import kernels
+from lib.biases.networks import Frozen, PreActivations, rows, targets
 from lib.linear import Recording
-from lib.linear.descent import descend as descend_on
 
 
-def _inputs(network: Frozen, x: Tensor) -> Tensor:
-    """What the frozen weights hand to each unit, without its bias: (seeds, items, units)."""
-    x = rows("gated", network, x).double()
-    return (x @ network.w.double().T).view(len(x), network.seeds, -1).transpose(0, 1).contiguous()
+def _known(network: Frozen, x: Tensor | PreActivations) -> PreActivations:
+    """What the frozen weights hand to each unit, without its bias."""
+    x = rows("gated", network, x)
+    return x if isinstance(x, PreActivations) else PreActivations(network, x, "float64", limit=math.inf)
+
+
+def _inputs(network: Frozen, x: Tensor | PreActivations) -> Tensor:
+    """The same as (seeds, items, units)."""
+    return _known(network, x).restored().double().view(len(x), network.seeds, -1).transpose(0, 1).contiguous()
 
 
 def _readout(network: Frozen) -> Tensor:
@@ -29,28 +36,34 @@ def _readout(network: Frozen) -> Tensor:
     return network.a.double().view(network.classes, network.seeds, -1).transpose(0, 1).contiguous()
 
 
-def gates(network: Frozen, bias: Tensor, x: Tensor) -> Tensor:
+def gates(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> Tensor:
     """Which images switch which units on, (seeds, items, units), boolean; bias (seeds, units)."""
     return _inputs(network, x) + bias.double()[:, None] > 0
 
 
-def descend(network: Frozen, x: Tensor, y: Tensor, *, step: float | Tensor, steps: int, every: int = 1) -> Recording:
+def descend(
+    network: Frozen, x: Tensor | PreActivations, y: Tensor, *, step: float | Tensor, steps: int, every: int = 1
+) -> Recording:
     """Learn the biases, from zero, by full-batch gradient descent on half the squared error, a mean over items.
 
     Records "loss" (times, seeds) and "bias" (times, seeds, units); time is steps times step. `step` is one number, or one for
     each network, (seeds, 1). The same loss as `train_biases` with loss="squared", without Adam and without batches.
     """
-    z, a, y = _inputs(network, x), _readout(network), targets("descend", network, y, "squared", x).double()
-
-    def slope(weights: list[Tensor]) -> list[Tensor]:
-        h = z + weights[0][:, None]
-        error = h.relu() @ a.mT - y
-        return [((error @ a) * (h > 0)).mean(1)]
-
-    def observe(weights: list[Tensor]) -> dict[str, Tensor]:
-        return {"loss": _loss((z + weights[0][:, None]).relu() @ a.mT, y), "bias": weights[0]}
-
-    return descend_on([z.new_zeros(network.seeds, network.units)], slope, step=step, steps=steps, every=every, observe=observe)
+    if steps < 0 or every < 1:
+        raise ValueError(f"steps must be at least 0 and every at least 1, got {steps} and {every}")
+    known, y = _known(network, x), targets("descend", network, y, "squared", x).double()
+    work = kernels.of(known.restored().double(), torch.ones(len(known), dtype=torch.float64, device=y.device), network.seeds)
+    bias, a = torch.zeros(len(network.w), dtype=torch.float64, device=y.device), network.a.double()
+    size = torch.as_tensor(step, dtype=torch.float64, device=y.device).reshape(-1).expand(network.seeds).contiguous()
+    times = [*range(0, steps, every), steps]
+    losses, seen = [], []
+    for now, then in zip(times, [*times[1:], steps], strict=True):
+        seen.append(bias.view(network.seeds, -1).clone())
+        losses.append(work.descend(bias, y, a, size, then - now))
+        for name, value in (("loss", losses[-1]), ("bias", seen[-1])):
+            if not torch.isfinite(value).all():
+                raise FloatingPointError(f"training diverged: '{name}' is not finite at step {now}; try a smaller step")
+    return Recording(torch.tensor(times), {"loss": torch.stack(losses), "bias": torch.stack(seen)})
 
 
 @dataclass(frozen=True)
@@ -92,12 +105,12 @@ class Gated:
         return torch.einsum("sui,...su->...si", self.axes, bias)
 
 
-def gated_answers(network: Frozen, bias: Tensor, x: Tensor, on: Tensor) -> Tensor:
+def gated_answers(network: Frozen, bias: Tensor, x: Tensor | PreActivations, on: Tensor) -> Tensor:
     """A (G · (W x + b)), (seeds, items, classes), for gates `on` (seeds, items, units) that need not be the network's own."""
     return ((_inputs(network, x) + bias.double()[:, None]) * on) @ _readout(network).mT
 
 
-def hold(network: Frozen, x: Tensor, y: Tensor, on: Tensor) -> Gated:
+def hold(network: Frozen, x: Tensor | PreActivations, y: Tensor, on: Tensor) -> Gated:
     """The network with the gates `on` (seeds, items, units) held fixed on the images x, ready to learn y (items, classes)."""
     z, a, y = _inputs(network, x), _readout(network), targets("hold", network, y, "squared", x).double()
     if on.shape != z.shape:

@@ -5,13 +5,17 @@
 W and A are drawn once. A network that learns biases has one number per hidden unit to adjust, a network that learns masks
 has one switch. Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*.
 
-Images are rows, x (items, pixels); pictures (items, height, width) are flattened. The networks of an ensemble lie side by
-side in the unit dimension, so that all of them learn in one pass; biases and masks are (seeds, units).
+Images are rows, x (items, pixels); pictures (items, height, width) are flattened. Where the same images serve several times,
+their `PreActivations` take their place. The networks of an ensemble lie side by side in the unit dimension, so that all of
+them learn in one pass; biases and masks are (seeds, units).
 """
 
+import math
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -81,19 +85,76 @@ def parameter_counts(units: int, pixels: int, classes: int) -> dict[str, int]:
     return {"bias": units, "full": units * (pixels + 1 + classes) + classes}
 
 
+class PreActivations:
+    """W x of every image, computed once: `values` (items, seeds · units) times `scale` (items,).
+
+    "int16" (default) stores each image's pre-activations in 16-bit fixed point of the image's own range: the memory of half
+    precision, with an error of at most 1/65534 of the largest pre-activation everywhere. "float32" stores them exactly,
+    and "float64" has them multiplied and summed in double precision too.
+    Above `limit` bytes they go to a temporary file that is mapped into memory and disappears with this object.
+    """
+
+    def __init__(self, network: Frozen, x: Tensor, dtype: str = "int16", limit: float = 6e9, chunk: int = 1000):
+        if dtype not in ("int16", "float32", "float64"):
+            raise ValueError(f"dtype is 'int16', 'float32' or 'float64', not {dtype!r}")
+        x, self.network = rows("PreActivations", network, x), network
+        shape, kind = (len(x), len(network.w)), np.dtype(dtype)
+        self.bytes = math.prod(shape) * kind.itemsize
+        self.spilled = self.bytes > limit and x.device.type == "cpu"
+        if x.device.type != "cpu":
+            self.values = torch.empty(shape, dtype=getattr(torch, dtype), device=x.device)
+        elif self.spilled:
+            with tempfile.TemporaryFile() as file:  # nameless: the map keeps it alive
+                self.values = torch.from_numpy(np.memmap(file, kind, "w+", shape=shape))
+        else:
+            self.values = torch.from_numpy(np.empty(shape, kind))  # NumPy asks for huge pages: rows are read at random
+        double = dtype == "float64"
+        w = network.w.double() if double else network.w
+        self.scale = torch.ones(len(x), dtype=w.dtype, device=x.device)
+        for start in range(0, len(x), chunk):
+            part = slice(start, start + chunk)
+            exact = (x[part].double() if double else x[part]) @ w.T  # (chunk, units)
+            if dtype == "int16":
+                largest = torch.maximum(exact.amax(1), -exact.amin(1))  # not abs(): no second copy of the chunk
+                self.scale[part] = (largest / 32767).clamp(min=1e-30)
+                exact.div_(self.scale[part, None]).round_()
+            self.values[part] = exact  # converts on the way
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def restored(self) -> Tensor:
+        """W x (items, seeds · units) in floating point."""
+        return self.values if self.values.is_floating_point() else self.values.float().mul_(self.scale[:, None])
+
+
 # What a network answers, and what its units do
 
 
 def answers(
-    network: Frozen, bias: Tensor, x: Tensor, mask: Tensor | None = None, output_bias: Tensor | float = 0.0, chunk: int = 1000
+    network: Frozen,
+    bias: Tensor,
+    x: Tensor | PreActivations,
+    mask: Tensor | None = None,
+    output_bias: Tensor | float = 0.0,
+    chunk: int = 1000,
 ) -> Tensor:
     """Outputs (seeds, items, classes) for images x (items, pixels); `bias` and `mask` are (seeds, units)."""
+    if isinstance(x, PreActivations):
+        work, bias, mask = _cached("answers", network, bias, x, mask)
+        items, a = torch.arange(len(x), device=bias.device), network.a if mask is None else network.a * mask
+        return torch.cat([work.forward(part, bias, a) for part in items.split(chunk)], 1) + output_bias
     parts = [_outputs(network, h, output_bias) for h in _hidden("answers", network, bias, x, mask, chunk)]
     return torch.cat(parts, 1)
 
 
 def accuracy(
-    network: Frozen, bias: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None, output_bias: Tensor | float = 0.0
+    network: Frozen,
+    bias: Tensor,
+    x: Tensor | PreActivations,
+    y: Tensor,
+    mask: Tensor | None = None,
+    output_bias: Tensor | float = 0.0,
 ) -> Tensor:
     """Share of images whose largest output is the right one, (seeds,); y (items,) are labels from 0 to classes - 1."""
     y = labels("accuracy", network, y, x)
@@ -103,7 +164,7 @@ def accuracy(
 def mean_loss(
     network: Frozen,
     bias: Tensor,
-    x: Tensor,
+    x: Tensor | PreActivations,
     y: Tensor,
     mask: Tensor | None = None,
     output_bias: Tensor | float = 0.0,
@@ -115,21 +176,29 @@ def mean_loss(
     return losses(answers(network, bias, x, mask, output_bias), y, loss)
 
 
-def unit_variance(network: Frozen, bias: Tensor, x: Tensor, mask: Tensor | None = None, chunk: int = 1000) -> Tensor:
+def unit_variance(
+    network: Frozen, bias: Tensor, x: Tensor | PreActivations, mask: Tensor | None = None, chunk: int = 1000
+) -> Tensor:
     """Variance of each hidden unit over the images, (seeds, units): the task variance of Appendix F, and Appendix G's."""
+    if isinstance(x, PreActivations):
+        work, bias, mask = _cached("unit_variance", network, bias, x, mask)
+        total, square = work.moments(bias, torch.ones_like(bias) if mask is None else mask) / len(x)
+        return (square - total.square()).clamp(min=0).view(network.seeds, -1)
     return _variance(_hidden("unit_variance", network, bias, x, mask, chunk), len(x), lambda h: None)
 
 
 def examine(
     network: Frozen,
     bias: Tensor,
-    x: Tensor,
+    x: Tensor | PreActivations,
     y: Tensor,
     mask: Tensor | None = None,
     output_bias: Tensor | float = 0.0,
     chunk: int = 1000,
 ) -> tuple[Tensor, Tensor]:
     """`accuracy` (seeds,) and `unit_variance` (seeds, units) in one pass over the images."""
+    if isinstance(x, PreActivations):
+        return accuracy(network, bias, x, y, mask, output_bias), unit_variance(network, bias, x, mask)
     parts, right = iter(labels("examine", network, y, x).split(chunk)), []
 
     def compare(h: Tensor) -> None:
@@ -149,11 +218,15 @@ def losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
 # At the door
 
 
-def rows(caller: str, network: Frozen, x: Tensor, **per_unit: Tensor | None) -> Tensor:
+def rows(caller: str, network: Frozen, x: Tensor | PreActivations, **per_unit: Tensor | None) -> Tensor | PreActivations:
     """x as (items, pixels), or one sentence about what does not fit the network; `per_unit` are (seeds, units)."""
-    x = torch.as_tensor(x)
-    x = x.flatten(1) if x.dim() > 2 else x
-    check(caller, {"the network": network.w, "x": x}, {"the network": ["units", "pixels"], "x": ["items", "pixels"]})
+    if isinstance(x, PreActivations):
+        if x.network.w is not network.w:
+            raise ValueError(f"{caller}: these pre-activations belong to another network")
+    else:
+        x = torch.as_tensor(x)
+        x = x.flatten(1) if x.dim() > 2 else x
+        check(caller, {"the network": network.w, "x": x}, {"the network": ["units", "pixels"], "x": ["items", "pixels"]})
     for name, values in per_unit.items():
         if values is not None and tuple(values.shape) != (network.seeds, network.units):
             fit = f"(seeds, units), here {(network.seeds, network.units)}"
@@ -161,7 +234,7 @@ def rows(caller: str, network: Frozen, x: Tensor, **per_unit: Tensor | None) -> 
     return x
 
 
-def labels(caller: str, network: Frozen, y: Tensor, x: Tensor | None = None) -> Tensor:
+def labels(caller: str, network: Frozen, y: Tensor, x: Tensor | PreActivations | None = None) -> Tensor:
     """y (items,) as labels from 0 to classes - 1, one for each image, or one sentence about what they are instead."""
     y, last = torch.as_tensor(y), network.classes - 1
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
@@ -175,8 +248,9 @@ def labels(caller: str, network: Frozen, y: Tensor, x: Tensor | None = None) -> 
     return y.long()
 
 
-def targets(caller: str, network: Frozen, y: Tensor, loss: str, x: Tensor | None = None) -> Tensor:
+def targets(caller: str, network: Frozen, y: Tensor, loss: str, x: Tensor | PreActivations | None = None) -> Tensor:
     """y as the loss needs it: `labels` for the cross-entropy, numbers (items, classes) for the squared error."""
+    x = torch.empty(len(x), 0, dtype=torch.int16) if isinstance(x, PreActivations) else x  # their number alone matters here
     if loss not in LOSSES:
         raise ValueError(f"{caller}: loss is one of {', '.join(LOSSES)}, not {loss!r}")
     if loss == "cross-entropy":
@@ -200,6 +274,14 @@ def _hidden(caller: str, network: Frozen, bias: Tensor, x: Tensor, mask: Tensor 
         h = functional.linear(part, network.w, bias.flatten()).relu_()
         h = h.view(len(part), network.seeds, -1).transpose(0, 1)
         yield h if mask is None else h * mask[:, None]
+
+
+def _cached(caller: str, network: Frozen, bias: Tensor, x: PreActivations, mask: Tensor | None) -> tuple:
+    """The kernels on these pre-activations, and biases and masks as they want them, (seeds · units,)."""
+    from lib.biases import kernels  # the compiler is loaded where it is needed
+
+    rows(caller, network, x, bias=bias, mask=mask)
+    return kernels.of(x.values, x.scale, network.seeds), bias.flatten(), None if mask is None else mask.flatten()
 
 
 def _outputs(network: Frozen, h: Tensor, output_bias: Tensor | float) -> Tensor:

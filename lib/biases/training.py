@@ -10,58 +10,20 @@ means over items. All networks of an ensemble see the same batches.
 
 import math
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
 
 from lib.biases import kernels
-from lib.biases.networks import Frozen, losses, mean_loss, rows, targets
+from lib.biases.networks import Frozen, PreActivations, losses, mean_loss, rows, targets
 from lib.linear import Streams
 
 PRECISIONS = ("float32", "bfloat16")
 ORDER, STARTS = 2**30, 2**29  # streams of random numbers that no network's weights come from: order of batches, first masks
-
-
-class PreActivations:
-    """W x of every image, computed once: `values` (items, seeds · units) times `scale` (items,).
-
-    "int16" (default) stores each image's pre-activations in 16-bit fixed point of the image's own range: the memory of half
-    precision, with an error of at most 1/65534 of the largest pre-activation everywhere. "float32" stores them exactly.
-    Above `limit` bytes they go to a temporary file that is mapped into memory and disappears with this object.
-    """
-
-    def __init__(self, network: Frozen, x: Tensor, dtype: str = "int16", limit: float = 6e9, chunk: int = 1000):
-        if dtype not in ("int16", "float32"):
-            raise ValueError(f"dtype is 'int16' or 'float32', not {dtype!r}")
-        x, self.network = rows("PreActivations", network, x), network
-        shape, kind = (len(x), len(network.w)), np.dtype(dtype)
-        self.bytes = math.prod(shape) * kind.itemsize
-        self.spilled = self.bytes > limit and x.device.type == "cpu"
-        if x.device.type != "cpu":
-            self.values = torch.empty(shape, dtype=getattr(torch, dtype), device=x.device)
-        elif self.spilled:
-            with tempfile.TemporaryFile() as file:  # nameless: the map keeps it alive
-                self.values = torch.from_numpy(np.memmap(file, kind, "w+", shape=shape))
-        else:
-            self.values = torch.from_numpy(np.empty(shape, kind))  # NumPy asks for huge pages: rows are read at random
-        self.scale = torch.ones(len(x), device=x.device)
-        for start in range(0, len(x), chunk):
-            part = slice(start, start + chunk)
-            exact = x[part] @ network.w.T  # (chunk, units)
-            if dtype == "int16":
-                largest = torch.maximum(exact.amax(1), -exact.amin(1))  # not abs(): no second copy of the chunk
-                self.scale[part] = (largest / 32767).clamp(min=1e-30)
-                exact.div_(self.scale[part, None]).round_()
-            self.values[part] = exact  # converts on the way
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 @dataclass
@@ -106,20 +68,23 @@ def train_biases(
     with keep="best" each network returns from the epoch at which it was least. `epsilon` is Adam's. The gradient is
     ∂L/∂b = Σ_items 1[W x + b > 0] · Aᵀ(softmax(y) - onehot): no automatic differentiation.
     """
-    cache, step = _prepare("train_biases", network, data, y, loss, kernel, start=start)
+    cache, work, y = _prepare("train_biases", network, data, y, loss, kernel, start=start)
     bias = torch.zeros(network.a.shape[1]) if start is None else start.flatten().clone()
     bias = bias.to(network.a.device)
 
     def gradient(chosen: Tensor, progress: float) -> Tensor:
-        now, bias.grad = step(chosen, bias, network.a, False)
+        now, bias.grad = _step(work, chosen, y, loss, bias, network.a, False)
         return now
+
+    fused, state = isinstance(work, kernels.Fused), kernels.Learning(bias, epsilon=epsilon)
+    epoch = _compiled(work, state, y, network.a, batch) if fused else _by_steps([bias], gradient, batch, epsilon)
 
     def validate() -> Tensor:
         return mean_loss(network, bias.view(network.seeds, -1), *validation, loss=loss)
 
-    curves = _adam(
-        [bias], gradient, len(cache), network.seeds, validate if validation else None, keep,
-        epochs=epochs, batch=batch, rate=rate, epsilon=epsilon, seed=seed, constant_rate=constant_rate, label=label,
+    curves = _train(
+        [bias], epoch, len(cache), network.seeds, validate if validation else None, keep,
+        epochs=epochs, batch=batch, rate=rate, seed=seed, constant_rate=constant_rate, label=label,
     )  # fmt: skip
     bias = bias.view(network.seeds, -1)
     one = torch.ones_like(bias)
@@ -151,27 +116,33 @@ def train_masks(
     `start` (seeds, units) are the initial s, uniform in [-0.1, 0.1] if not given (the paper's choice); `bias` stays fixed
     (zero if not given). The validation loss is that of the masks cut at one half. The rest as in `train_biases`.
     """
-    cache, step = _prepare("train_masks", network, data, y, loss, kernel, start=start, bias=bias)
+    cache, work, y = _prepare("train_masks", network, data, y, loss, kernel, start=start, bias=bias)
     s = first_masks(network, seed) if start is None else start
     s = s.flatten().clone().to(network.a.device)
     fixed = torch.zeros_like(s) if bias is None else bias.flatten().to(s)
 
+    def slope_at(progress: float) -> float:
+        return slopes[0] * (slopes[1] / slopes[0]) ** progress
+
     def gradient(chosen: Tensor, progress: float) -> Tensor:
-        slope = slopes[0] * (slopes[1] / slopes[0]) ** progress
+        slope = slope_at(progress)
         soft = torch.sigmoid(slope * s)
-        now, towards_mask = step(chosen, fixed, network.a * soft, True)
+        now, towards_mask = _step(work, chosen, y, loss, fixed, network.a * soft, True)
         # The kernel returns the gradient of a unit's gain times its mask; the mask's own is that divided by `soft`, which
         # cancels against the sigmoid's slope · soft · (1 - soft).
         s.grad = towards_mask * slope * (1 - soft)
         return now
 
+    fused, state = isinstance(work, kernels.Fused), kernels.Learning(s, fixed, epsilon)
+    epoch = _compiled(work, state, y, network.a, batch, slope_at) if fused else _by_steps([s], gradient, batch, epsilon)
+
     def validate() -> Tensor:
         hard = (s > 0).float().view(network.seeds, -1)
         return mean_loss(network, fixed.view(network.seeds, -1), *validation, mask=hard, loss=loss)
 
-    curves = _adam(
-        [s], gradient, len(cache), network.seeds, validate if validation else None, keep,
-        epochs=epochs, batch=batch, rate=rate, epsilon=epsilon, seed=seed, constant_rate=constant_rate, label=label,
+    curves = _train(
+        [s], epoch, len(cache), network.seeds, validate if validation else None, keep,
+        epochs=epochs, batch=batch, rate=rate, seed=seed, constant_rate=constant_rate, label=label,
     )  # fmt: skip
     s = s.view(network.seeds, -1)
     soft, hard = torch.sigmoid(slopes[1] * s), (s > 0).float()
@@ -229,9 +200,10 @@ def train_fully(
     def validate() -> Tensor:
         return mean_loss(Frozen(w, a), b[None], *validation, output_bias=c, loss=loss)
 
-    curves = _adam(
-        [w, b, a, c], gradient, len(x), 1, validate if validation else None, keep,
-        epochs=epochs, batch=batch, rate=rate, epsilon=epsilon, seed=seed, constant_rate=constant_rate, label=label,
+    epoch = _by_steps([w, b, a, c], gradient, batch, epsilon)
+    curves = _train(
+        [w, b, a, c], epoch, len(x), 1, validate if validation else None, keep,
+        epochs=epochs, batch=batch, rate=rate, seed=seed, constant_rate=constant_rate, label=label,
     )  # fmt: skip
     bias = b.detach()[None]
     one = torch.ones_like(bias)
@@ -243,28 +215,24 @@ def train_fully(
 
 def _prepare(
     caller: str, network: Frozen, data: Tensor | PreActivations, y: Tensor, loss: str, kernel: str, **per_unit: Tensor | None
-) -> tuple[PreActivations, Callable]:
-    """The cache, and a function (chosen, bias, a, gain) -> (loss (seeds,), gradient (seeds · units,)) on a batch of images.
-
-    gain False: the gradient towards the biases; True: towards the gains of the units, given `a` times the gains.
-    """
-    if kernel not in ("fused", "plain"):
-        raise ValueError(f"kernel is 'fused' or 'plain', not {kernel!r}")
+) -> tuple[PreActivations, kernels.Fused | kernels.Plain, Tensor]:
+    """The cache, the kernels on it, and y as the loss needs it."""
     cache = data if isinstance(data, PreActivations) else PreActivations(network, data)
-    if cache.network.w is not network.w:
-        raise ValueError(f"{caller}: these pre-activations belong to another network")
-    rows(caller, network, network.w[:0], **per_unit)
-    y = targets(caller, network, y, loss, cache.values)
-    fused = kernel == "fused" and cache.values.device.type == "cpu"
-    operations = kernels.Fused if fused else kernels.Plain
-    work = operations(cache.values, cache.scale, network.seeds)
+    rows(caller, network, cache, **per_unit)
+    y = targets(caller, network, y, loss, cache)
+    return cache, kernels.of(cache.values, cache.scale, network.seeds, kernel), y
 
-    def step(chosen: Tensor, bias: Tensor, a: Tensor, gain: bool) -> tuple[Tensor, Tensor]:
-        outputs = work.forward(chosen, bias, a)  # (seeds, batch, classes)
-        now, error = _towards_outputs(outputs, y[chosen], loss)
-        return now, work.backward(chosen, bias, a, error.div_(len(chosen)), gain)
 
-    return cache, step
+def _step(
+    work: kernels.Fused | kernels.Plain, chosen: Tensor, y: Tensor, loss: str, bias: Tensor, a: Tensor, gain: bool
+) -> tuple[Tensor, Tensor]:
+    """The loss (seeds,) on a batch of images, and its gradient (seeds · units,).
+
+    gain False: towards the biases; True: towards the gains of the units, given `a` times the gains.
+    """
+    outputs = work.forward(chosen, bias, a)  # (seeds, batch, classes)
+    now, error = _towards_outputs(outputs, y[chosen], loss)
+    return now, work.backward(chosen, bias, a, error.div_(len(chosen)), gain)
 
 
 def _towards_outputs(outputs: Tensor, y: Tensor, loss: str) -> tuple[Tensor, Tensor]:
@@ -279,9 +247,45 @@ def _towards_outputs(outputs: Tensor, y: Tensor, loss: str) -> tuple[Tensor, Ten
     return now, error.scatter_add_(-1, target, torch.full_like(target, -1.0, dtype=error.dtype))
 
 
-def _adam(
+def _compiled(
+    work: kernels.Fused,
+    state: kernels.Learning,
+    y: Tensor,
+    a: Tensor,
+    batch: int,
+    slope_at: Callable[[float], float] | None = None,
+) -> Callable:
+    """An epoch in compiled code, for `_train`."""
+
+    def epoch(order: Tensor, progress: list[float], rates: list[float]) -> Tensor:
+        slopes = None if slope_at is None else [slope_at(over) for over in progress]
+        return work.epoch(state, order, batch, y, a, rates, slopes)
+
+    return epoch
+
+
+def _by_steps(parameters: list[Tensor], gradient: Callable[[Tensor, float], Tensor], batch: int, epsilon: float) -> Callable:
+    """An epoch of torch's Adam on `parameters` in place, for `_train`.
+
+    `gradient` is given the items of a batch and the share of training that is over, sets the gradients and returns losses
+    (seeds,).
+    """
+    optimiser, device = torch.optim.Adam(parameters, eps=epsilon, fused=True), parameters[0].device
+
+    def epoch(order: Tensor, progress: list[float], rates: list[float]) -> Tensor:
+        losses = []
+        for chosen, over, rate in zip(order.split(batch), progress, rates, strict=True):
+            optimiser.param_groups[0]["lr"] = rate
+            losses.append(gradient(chosen.to(device), over))
+            optimiser.step()
+        return torch.stack(losses)
+
+    return epoch
+
+
+def _train(
     parameters: list[Tensor],
-    gradient: Callable[[Tensor, float], Tensor],
+    epoch: Callable[[Tensor, list[float], list[float]], Tensor],
     items: int,
     seeds: int,
     validate: Callable[[], Tensor] | None,
@@ -290,33 +294,27 @@ def _adam(
     epochs: int,
     batch: int,
     rate: float,
-    epsilon: float,
     seed: int,
     constant_rate: bool,
     label: str,
 ) -> tuple[Tensor, Tensor | None]:
-    """Adam on `parameters` in place; returns the mean training loss of each epoch, (epochs, seeds), and `validate`'s.
+    """Train `parameters` in place; returns the mean training loss of each epoch, (epochs, seeds), and `validate`'s.
 
-    `gradient` is given the items of a batch and the share of training that is over, sets the gradients and returns losses
-    (seeds,). With keep="best" every network ends with what it had after its best epoch.
+    `epoch` is given the order of the items and, for each step, the share of training that is over and the rate; it returns
+    losses (steps, seeds). With keep="best" every network ends with what it had after its best epoch.
     """
     if keep not in ("last", "best") or (keep == "best" and validate is None):
         raise ValueError(f"keep is 'last', or 'best' with a validation set, not {keep!r}")
-    optimiser = torch.optim.Adam(parameters, lr=rate, eps=epsilon, fused=True)
     order, device = Streams(1, seed, ORDER), parameters[0].device
-    total, now, curve, seen = epochs * math.ceil(items / batch), 0, [], []
+    steps, curve, seen = math.ceil(items / batch), [], []
     best, kept = torch.full((seeds,), math.inf, device=device), []
     if keep == "best":
         kept = [p.detach().clone() for p in parameters]
     with torch.no_grad():
-        for _ in tqdm(range(epochs), desc=label, disable=not (label and sys.stderr.isatty()), leave=False):
-            epoch = []
-            for chosen in order.permutation(items)[0].split(batch):
-                optimiser.param_groups[0]["lr"] = rate if constant_rate else rate * _cosine(now / total)
-                epoch.append(gradient(chosen.to(device), now / total))
-                optimiser.step()
-                now += 1
-            curve.append(torch.stack(epoch).mean(0))
+        for k in tqdm(range(epochs), desc=label, disable=not (label and sys.stderr.isatty()), leave=False):
+            progress = [now / (epochs * steps) for now in range(k * steps, (k + 1) * steps)]
+            rates = [rate if constant_rate else rate * _cosine(over) for over in progress]
+            curve.append(epoch(order.permutation(items)[0], progress, rates).mean(0))
             if validate is not None:
                 seen.append(validate())
                 better, best = seen[-1] < best, torch.minimum(best, seen[-1])

@@ -51,6 +51,25 @@ def test_linearised_is_ridge_regression_on_gates_times_output_weights(units):
     assert torch.allclose(((after - before) / tiny).double(), outputs, atol=0.02 * float(outputs.abs().max()))
 
 
+def test_many_units_are_solved_block_by_block():
+    """More units than a block has, fewer than targets: against one matrix and one solution of a linear system."""
+    network, x, y = biases.frozen(620, 12, 10), normal(70, 12).float(), normal(70, 10, seed=2)
+    gates, a = (x @ network.w.T > 0).double(), network.a.double()
+    a = a / (a.square().mean() * 620).sqrt()
+    features = (a[:, None] * gates).flatten(0, 1)
+    expected = torch.linalg.solve(features.mT @ features + 0.4 * torch.eye(620), features.mT @ y.mT.flatten())
+    bias, outputs = limit.linearised(network, x, y, x, 0.4)
+    assert torch.allclose(bias * (network.a.double().square().mean() * 620).sqrt(), expected, atol=1e-10)
+    assert torch.allclose(outputs, (features @ expected).view(10, 70).mT, atol=1e-10)
+
+
+def test_flipped_gates_are_counted_on_cached_pre_activations_too():
+    network, x = biases.frozen(90, 6, 3, seeds=2), normal(40, 6).float()
+    bias = 0.1 * normal(2, 90, seed=5).float()
+    share = limit.gates_flipped(network, bias, x)
+    assert 0.05 < share < 0.6 and limit.gates_flipped(network, bias, biases.PreActivations(network, x, "float32")) == share
+
+
 def test_linearised_takes_one_network():
     with pytest.raises(ValueError, match="one network at a time"):
         limit.linearised(biases.frozen(5, 4, 2, seeds=2), normal(3, 4).float(), normal(3, 2), normal(3, 4).float(), 1.0)

@@ -91,7 +91,10 @@ def test_gradients_are_those_of_autograd(kernel, classes, loss):
     bias = (0.3 * torch.randn(network.a.shape[1], generator=generator)).requires_grad_()
     gain = torch.rand(network.a.shape[1], generator=generator).requires_grad_()
     chosen = torch.randperm(30, generator=generator)[:17]
-    _, step = training._prepare("test", network, biases.PreActivations(network, x, "float32"), y, loss, kernel)
+    _, work, y = training._prepare("test", network, biases.PreActivations(network, x, "float32"), y, loss, kernel)
+
+    def step(chosen, bias, a, gain):
+        return training._step(work, chosen, y, loss, bias, a, gain)
 
     outputs = biases.answers(network, bias.view(2, -1), x[chosen], gain.view(2, -1))
     by_torch = functional.cross_entropy if loss == "cross-entropy" else lambda out, y: (out - y).square().sum(1).mean() / 2
@@ -223,17 +226,57 @@ def test_weights_fill_their_range():
     assert network.w.shape == (1000, 40) and network.a.shape == (7, 1000) and (network.units, network.classes) == (500, 7)
 
 
-def test_threads_do_not_change_a_bit(digits):
+@pytest.mark.parametrize("train", [biases.train_biases, biases.train_masks])
+def test_threads_do_not_change_a_bit(digits, train):
+    """Several threads are called at every step, one alone has whole epochs compiled: the same numbers, also in short batches."""
     network = network_of(3000)
     cache = biases.PreActivations(network, digits.x_train[:400])
     results = []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            results.append(biases.train_biases(network, cache, digits.y_train[:400], epochs=1, batch=100).bias)
+            results.append(train(network, cache, digits.y_train[:400], epochs=2, batch=90))
     finally:
         torch.set_num_threads(1)
-    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+    for other in results[1:]:
+        assert torch.equal(results[0].bias, other.bias) and torch.equal(results[0].soft, other.soft)
+        assert torch.equal(results[0].loss, other.loss)
+
+
+@pytest.mark.parametrize("kind, loss", [("biases", "cross-entropy"), ("biases", "squared"), ("masks", "cross-entropy")])
+@pytest.mark.parametrize("classes", [3, 13])
+def test_compiled_epochs_are_steps_of_torchs_adam(kind, loss, classes):
+    """A step of the plain kernels with torch's Adam, for a last batch that is short and an ensemble whose tiles are not full."""
+    network = biases.frozen(kernels.TILE + 21, pixels=12, classes=classes, scale=0.5, seeds=2, seed=4)
+    x, y = rows_and_labels(50, 12, classes)
+    y = y if loss == "cross-entropy" else Streams(1, 3).normal(50, classes)[0].float()
+    cache, train = biases.PreActivations(network, x, "float32"), getattr(biases, f"train_{kind}")
+    fast, plain = (train(network, cache, y, epochs=3, batch=20, loss=loss, kernel=k, rate=1e-3) for k in ("fused", "plain"))
+    assert torch.allclose(fast.loss, plain.loss, rtol=1e-5)
+    assert torch.allclose(fast.bias, plain.bias, atol=1e-6) and torch.allclose(fast.soft, plain.soft, atol=1e-5)
+    assert kind == "masks" or fast.bias.abs().mean() > 1e-3
+
+
+def test_cached_pre_activations_stand_for_images(digits):
+    """Answers, accuracies, losses and variances; exactly stored ones to rounding, those in 16 bits nearly."""
+    network, x, y = network_of(kernels.TILE + 37, seeds=2), digits.x_test, digits.y_test
+    generator = torch.Generator().manual_seed(0)
+    bias = torch.randn(2, network.units, generator=generator)
+    mask = (torch.rand(2, network.units, generator=generator) > 0.4).float()
+    for dtype, near in (("float32", 1e-5), ("int16", 1e-3)):
+        cache = biases.PreActivations(network, x, dtype)
+        for one in (mask, None):
+            said = biases.answers(network, bias, x, one, output_bias=torch.arange(10.0))
+            assert torch.allclose(biases.answers(network, bias, cache, one, torch.arange(10.0), chunk=300), said, atol=near * 10)
+            right, variance = biases.examine(network, bias, cache, y, one)
+            assert torch.allclose(right, biases.accuracy(network, bias, x, y, one), atol=0.003)
+            assert torch.allclose(variance, biases.unit_variance(network, bias, x, one), rtol=near, atol=near)
+            loss, exact = (biases.mean_loss(network, bias, v, y, one) for v in (cache, x))
+            assert torch.allclose(loss, exact, rtol=near)
+        assert torch.allclose(cache.restored(), x.flatten(1) @ network.w.T, atol=near)
+        plain, fused = kernels.of(cache.values, cache.scale, 2, "plain"), kernels.of(cache.values, cache.scale, 2)
+        sums = [work.moments(bias.flatten(), mask.flatten()) for work in (plain, fused)]
+        assert torch.allclose(*sums, rtol=1e-6, atol=1e-4)
 
 
 def test_cache_spills_to_disk_and_says_the_same(digits):
@@ -363,6 +406,8 @@ ZERO, X, Y = torch.zeros(1, 3), torch.rand(5, 4), torch.tensor([0, 1, 0, 1, 1])
         (lambda: biases.train_biases(SMALL, X, Y, keep="best"), "validation set"),
         (lambda: biases.train_biases(SMALL, X, Y, kernel="fast"), "'fused' or 'plain'"),
         (lambda: biases.train_biases(SMALL, biases.PreActivations(biases.frozen(3, 4, 2), X), Y), "another network"),
+        (lambda: biases.answers(SMALL, ZERO, biases.PreActivations(biases.frozen(3, 4, 2), X)), "answers: these .* another"),
+        (lambda: biases.unit_variance(SMALL, ZERO[0], biases.PreActivations(SMALL, X)), "bias has shape .3,."),
         (lambda: biases.Frozen(SMALL.w, SMALL.a.T), "Frozen: a has"),
     ],
 )  # fmt: skip

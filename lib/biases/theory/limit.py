@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lib.biases.networks import Frozen, rows
+from lib.biases.networks import Frozen, PreActivations, rows
 from lib.linear import axes
 
 
@@ -42,10 +42,11 @@ def shared_gates(network: Frozen, x: Tensor, other: Tensor) -> Tensor:
     return one @ two.mT / len(network.w)
 
 
-def gates_flipped(network: Frozen, bias: Tensor, x: Tensor) -> float:
+def gates_flipped(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> float:
     """Share of pairs of a unit and an image whose gate learning has turned; zero as long as the network is linear in b."""
-    drive = rows("gates_flipped", network, x, bias=bias) @ network.w.T
-    return float(((drive > 0) != (drive + bias.flatten() > 0)).double().mean())
+    x = rows("gates_flipped", network, x, bias=bias)
+    drive = x.restored() if isinstance(x, PreActivations) else x @ network.w.T
+    return int(((drive > 0) != (drive + bias.flatten() > 0)).sum()) / drive.numel()
 
 
 @dataclass(frozen=True)
@@ -129,17 +130,24 @@ def linearised(network: Frozen, x: Tensor, y: Tensor, x_test: Tensor, ridge: flo
     """
     if network.seeds != 1:
         raise ValueError("one network at a time: each has biases of its own")
-    gates, gates_test = ((rows("linearised", network, v) @ network.w.T > 0).double() for v in (x, x_test))
-    a = network.a.double() / (network.a.double().square().mean().sqrt() * math.sqrt(network.units))  # (classes, units)
-    y = y.double()
-    towards = ((y.mT @ gates) * a).sum(0)  # (units,)
-    if network.units <= y.numel():
-        square = (a.mT @ a) * (gates.mT @ gates)
-        bias = torch.linalg.solve(square + ridge * torch.eye(len(square), dtype=torch.float64), towards)
+    gates, gates_test = ((rows("linearised", network, v) @ network.w.T > 0).float() for v in (x, x_test))
+    size = float(network.a.double().square().mean().sqrt()) * math.sqrt(network.units)
+    a, y, units = network.a.double() / size, y.double(), network.units  # a (classes, units)
+    if units <= y.numel():
+        square = torch.zeros(units, units, dtype=torch.float64)  # below the diagonal, which is all that is needed
+        for start in range(0, units, 500):
+            part = slice(start, start + 500)
+            shared = gates[:, start:].mT @ gates[:, part]  # whole numbers, exact in float32
+            square[start:, part] = (a[:, start:].mT @ a[:, part]).mul_(shared)
+        towards = ((y.mT @ gates.double()) * a).sum(0)  # (units,)
+        bias = _ridge(square, towards, ridge)
     else:
         features = (a[:, None] * gates).flatten(0, 1)  # (classes · items, units)
-        square = features @ features.mT
-        weights = torch.linalg.solve(square + ridge * torch.eye(len(square), dtype=torch.float64), y.mT.flatten())
-        bias = features.mT @ weights
-    outputs = torch.stack([gates_test @ (row * bias) for row in a], 1)
-    return bias / (network.a.double().square().mean().sqrt() * math.sqrt(network.units)), outputs
+        bias = features.mT @ _ridge(features @ features.mT, y.mT.flatten(), ridge)
+    return bias / size, gates_test.double() @ (a * bias).mT
+
+
+def _ridge(square: Tensor, y: Tensor, ridge: float) -> Tensor:
+    """(square + ridge)^-1 y for a symmetric matrix of which the lower half is given; it is overwritten."""
+    square.diagonal().add_(ridge)
+    return torch.cholesky_solve(y[:, None], torch.linalg.cholesky(square))[:, 0]
