@@ -132,7 +132,7 @@ def _axes(covariance: Tensor, components: int, whiten: bool) -> tuple[Tensor, Te
 
 def _largest(matrix: Tensor, number: int) -> tuple[Tensor, Tensor]:
     """The `number` largest eigenvalues of a symmetric matrix (..., n, n), rising, and their eigenvectors (..., n, number)."""
-    if matrix.dim() > 2 or matrix.is_cuda or 2 * number > len(matrix):
+    if matrix.dim() > 2 or matrix.device.type != "cpu" or 2 * number > len(matrix):
         values, vectors = torch.linalg.eigh(matrix)
         return values[..., -number:], vectors[..., -number:]
     # of a single matrix LAPACK finds a few in a third of the time of all
