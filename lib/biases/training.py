@@ -184,7 +184,10 @@ def train_fully(
         raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
     x = rows("train_fully", network, x)
     y = targets("train_fully", network, y, loss, x)
-    w, a = network.w.clone().requires_grad_(), network.a.clone().requires_grad_()
+    # Weights of pixels that are dark in all images have no gradient and stay as they are: they are left out.
+    lit = (x != 0).any(0)
+    x = x[:, lit]
+    w, a = network.w[:, lit].requires_grad_(), network.a.clone().requires_grad_()
     b = torch.zeros(network.units, device=w.device, requires_grad=True)
     c = torch.zeros(len(a), device=w.device, requires_grad=True)
 
@@ -197,8 +200,13 @@ def train_fully(
                 p.grad = slope
         return now.detach()
 
+    def now_trained() -> Frozen:
+        whole = network.w.clone()
+        whole[:, lit] = w.detach()
+        return Frozen(whole, a.detach(), first=network.first)
+
     def validate() -> Tensor:
-        return mean_loss(Frozen(w, a), b[None], *validation, output_bias=c, loss=loss)
+        return mean_loss(now_trained(), b[None], *validation, output_bias=c, loss=loss)
 
     epoch = _by_steps([w, b, a, c], gradient, batch, epsilon)
     curves = _train(
@@ -207,7 +215,7 @@ def train_fully(
     )  # fmt: skip
     bias = b.detach()[None]
     one = torch.ones_like(bias)
-    return Learned(Frozen(w.detach(), a.detach(), first=network.first), bias, one, one, *curves, c.detach())
+    return Learned(now_trained(), bias, one, one, *curves, c.detach())
 
 
 # The loop that all three share

@@ -320,9 +320,13 @@ def test_full_training_beats_biases_and_returns_its_weights(digits):
     assert only.network is network and (only.output_bias == 0).all()
 
 
-def test_full_training_is_that_of_a_plain_loop():
+@pytest.mark.parametrize("dark", [[], [1, 4]])
+def test_full_training_is_that_of_a_plain_loop(dark):
+    """Also where some pixels are dark in all training images, and light up in others."""
     network, (x, y) = biases.frozen(20, 6, 3, scale=0.5), rows_and_labels(50, 6, 3)
-    full = biases.train_fully(network, x, y, epochs=4, batch=20, rate=0.02, seed=3)
+    x_new, y_new = rows_and_labels(30, 6, 3, seed=1)
+    x[:, dark] = 0
+    full = biases.train_fully(network, x, y, epochs=4, batch=20, rate=0.02, seed=3, validation=(x_new, y_new))
     model = torch.nn.Sequential(torch.nn.Linear(6, 20), torch.nn.ReLU(), torch.nn.Linear(20, 3))
     with torch.no_grad():
         for p, value in zip(model.parameters(), (network.w, 0, network.a, 0), strict=True):
@@ -338,6 +342,8 @@ def test_full_training_is_that_of_a_plain_loop():
             schedule.step()
     for p, value in zip(model.parameters(), (full.network.w, full.bias[0], full.network.a, full.output_bias), strict=True):
         assert torch.allclose(p, value, atol=1e-5)
+    assert torch.equal(full.network.w[:, dark], network.w[:, dark])
+    assert torch.allclose(full.validation[-1, 0], functional.cross_entropy(model(x_new), y_new), rtol=1e-4)
 
 
 def test_products_in_16_bits_learn_the_same():
