@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lib.press.workbench import nursery
+from lib.press.notebooks import nursery
 
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)

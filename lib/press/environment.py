@@ -71,10 +71,10 @@ def unmet(wanted: "dict[str, str] | None" = None) -> "list[str]":
     """Pins (the book's, if none are given) that the running interpreter does not satisfy, as 'name==version (have …)'."""
     from importlib import metadata  # not there before Python 3.8
 
-    problems, seen = [], folders()
-    for name, version in (pins() if wanted is None else wanted).items():
-        if seen.get(plain(name), "").split("+")[0] == version:
-            continue
+    from lib.press.workbench import installed
+
+    problems = []
+    for name, version in installed.in_doubt(pins() if wanted is None else wanted).items():
         try:
             have = (metadata.version(name) or "").split("+")[0]  # 2.13.0+cpu satisfies 2.13.0
         except metadata.PackageNotFoundError:
@@ -82,31 +82,6 @@ def unmet(wanted: "dict[str, str] | None" = None) -> "list[str]":
         if have != version:
             problems.append(f"{name}=={version} (have {have or 'none'})")
     return problems
-
-
-def folders() -> "dict[str, str]":
-    """Name -> version of installed packages, as the names of their folders say it: a hundred times as fast as to read them all.
-
-    What has two folders in one place, or half of one, has no version here.
-    """
-    found = {}
-    for place in sys.path:
-        try:
-            inside = [name for name in os.listdir(place or ".") if name.endswith(".dist-info")]
-        except OSError:  # no folder
-            continue
-        here = {}
-        for folder in inside:
-            name, _, version = folder[: -len(".dist-info")].partition("-")
-            whole = plain(name) not in here and os.path.exists(os.path.join(place, folder, "METADATA"))
-            here[plain(name)] = version if whole else ""
-        found = {**here, **found}  # the first place counts
-    return found
-
-
-def plain(name: str) -> str:
-    """A package's name as all spell it."""
-    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def ensure(arguments: "list[str]") -> None:

@@ -17,7 +17,8 @@ from playwright.sync_api import sync_playwright
 from lib.press import files, pages, parameters
 from lib.press.bindery import affected, building, check, freshness, new, preview, suite
 from lib.press.environment import ROOT
-from lib.press.workbench import browser, execution, nursery, runs
+from lib.press.notebooks import nursery
+from lib.press.workbench import browser, execution, runs
 
 CONTENTS = """format: jb-book
 root: book/intro
@@ -199,8 +200,8 @@ def test_the_preview_listens_on_the_loopback_address_and_serves_the_book_only(tm
             assert b"here" in (text := answer.read()) and b"/_preview" in text
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/../secret.txt")
-        threading.Timer(0.3, lambda: state.set(built=True, problem="oh")).start()
         start = time.perf_counter()
+        threading.Timer(0.3, lambda: state.set(built=True, problem="oh")).start()
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/_preview?seen=0") as answer:
             told = json.load(answer)
         assert told == {"state": 1, "built": 1, "problem": "oh"} and time.perf_counter() - start > 0.2
@@ -272,10 +273,19 @@ def test_files_that_changed_are_asked_of_git(executed):
         affected.changed("no-such-commit", executed.root)
 
 
-def test_the_longest_tests_come_first_and_costly_fixtures_stay_together(tmp_path):
+def test_the_longest_tests_come_first_and_costly_fixtures_stay_together(tmp_path, forks):
     """A worker's view of the plugin: order and groups."""
     inside = ROOT / "tests" / "press"
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "lib.press.bindery.suite", "-n", "0"]
+    command = [
+        *json.loads(os.environ[nursery.PYTHON]),
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-p",
+        "lib.press.bindery.suite",
+        "-n",
+        "0",
+    ]
     done = subprocess.run([*command, str(inside / "test_sweeps.py")], cwd=ROOT, text=True, capture_output=True)
     tests = [line for line in done.stdout.splitlines() if "::" in line]
     known = suite.seconds()
@@ -315,19 +325,14 @@ def test_what_shares_something_runs_on_one_worker_in_its_order(tmp_path):
     assert suite.group(alone) == alone and suite.group("tests/press/test_bindery.py::test_y") == "tests/press/test_bindery.py"
 
 
-def test_no_test_begins_after_the_deadline(tmp_path):
-    (tmp_path / "test_two.py").write_text("import time\n\ndef test_one():\n    time.sleep(2)\n\ndef test_two():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "lib.press.bindery.suite", "-p", "no:cacheprovider", "test_two.py"]
+def test_no_test_begins_after_the_deadline(tmp_path, forks):
+    (tmp_path / "test_two.py").write_text("import time\n\ndef test_one():\n    time.sleep(0.1)\n\ndef test_two():\n    pass\n")
+    python = json.loads(os.environ[nursery.PYTHON])
+    command = [*python, "-m", "pytest", "-q", "-p", "lib.press.bindery.suite", "-p", "no:cacheprovider", "test_two.py"]
     env = os.environ | {suite.DEADLINE: str(time.time() + 1e6), "PYTHONPATH": str(ROOT)}
     assert "2 passed" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
     env[suite.DEADLINE] = str(time.time())
     assert "2 skipped" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
-
-
-@pytest.fixture(scope="module")
-def warm():
-    with nursery.Nursery(execution.kernel_environment(ROOT)) as one:
-        yield one
 
 
 def test_a_page_in_processes_of_its_own_writes_the_notebook_that_forks_wrote(executed):
@@ -339,7 +344,7 @@ def test_a_page_in_processes_of_its_own_writes_the_notebook_that_forks_wrote(exe
     assert page.notebook.read_bytes() == before
 
 
-def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(warm, tmp_path):
+def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(nursed, tmp_path):
     import psutil
     from jupyter_client.manager import start_new_kernel
 
@@ -348,15 +353,17 @@ def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(
     try:
         told = []
         hear = lambda message: told.append(message["content"].get("text", ""))  # noqa: E731
-        code = "import os, sys; print(os.getpid(), 'torch' in sys.modules, 'lib' in sys.modules)"
+        code = "import os, sys; print(os.getpid(), 'torch' in sys.modules, 'lib' in sys.modules, os.environ['RACING_SPARED'])"
         client.execute_interactive(code, output_hook=hear, timeout=60)
-        pid, torch_there, lib_there = "".join(told).split()
+        pid, torch_there, lib_there, spared = "".join(told).split()
         assert (torch_there, lib_there) == ("True", "False")
+        assert 0.3 < float(spared) < 30, "seconds that a page in a kernel of its own would have spent on its imports"
         kernel = psutil.Process(int(pid))
-        asked = client.execute("import time; time.sleep(100)")
-        time.sleep(1)
+        asked = client.execute("import time; print('asleep', flush=True); time.sleep(100)")
+        while "asleep" not in client.get_iopub_msg(timeout=60)["content"].get("text", ""):
+            pass
         manager.interrupt_kernel()
-        answer = client.get_shell_msg(timeout=30)
+        answer = client.get_shell_msg(timeout=60)
         assert answer["parent_header"]["msg_id"] == asked and answer["content"]["ename"] == "KeyboardInterrupt"
         os.kill(manager.provisioner.pid, signal.SIGKILL)  # the client's
         psutil.wait_procs([kernel], timeout=20)
@@ -366,7 +373,7 @@ def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(
         manager.shutdown_kernel(now=True)
 
 
-def test_a_command_in_a_fork_ends_as_it_would_by_itself_and_with_its_client(warm, executed):
+def test_a_command_in_a_fork_ends_as_it_would_by_itself_and_with_its_client(nursed, executed):
     import psutil
 
     with nursery.used():
@@ -383,7 +390,7 @@ def test_a_command_in_a_fork_ends_as_it_would_by_itself_and_with_its_client(warm
     assert client.wait() == -signal.SIGKILL
     psutil.wait_procs([fork], timeout=20)
     assert not fork.is_running()
-    gone = {nursery.ADDRESS: f"{warm.address}.gone"}  # no interpreter that forks: an ordinary process does it
+    gone = {nursery.ADDRESS: f"{os.environ[nursery.ADDRESS]}.gone"}  # no interpreter that forks: an ordinary process does it
     done = subprocess.run(command, cwd=executed.root, env=env | gone, text=True, capture_output=True)
     assert done.returncode == 2 and "there is no page" in done.stderr
 

@@ -13,7 +13,7 @@ from lib.press import environment
 from lib.press.bindery import building
 from lib.press.environment import ROOT
 from lib.press.rendering import generated
-from lib.press.workbench import browser
+from lib.press.workbench import browser, installed
 
 
 def test_every_requirement_is_an_exact_pin_and_is_met():
@@ -50,16 +50,16 @@ def test_hash_ignores_comments_but_not_versions(monkeypatch, tmp_path):
 
 
 def test_names_of_folders_tell_the_versions_that_packages_tell(monkeypatch, tmp_path):
-    seen = environment.folders()
+    seen = installed.versions()
     told = {name: metadata.version(name) for name in environment.pins()}
-    assert {name: seen[environment.plain(name)] for name in told} == told
+    assert {name: seen[installed.plain(name)] for name in told} == told
     for place, names in {"a": ("one-1.0", "two_x-1.0", "two_x-2.0"), "b": ("one-3.0", "Three.y-4.0+cpu")}.items():
         for name in names:
             (tmp_path / place / f"{name}.dist-info").mkdir(parents=True)
             (tmp_path / place / f"{name}.dist-info" / "METADATA").write_text(f"Version: {name.partition('-')[2]}\n")
     (tmp_path / "a" / "half-1.0.dist-info").mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path / "a"), str(tmp_path / "nothing"), str(tmp_path / "b")])
-    assert environment.folders() == {"one": "1.0", "two-x": "", "half": "", "three-y": "4.0+cpu"}
+    assert installed.versions() == {"one": "1.0", "two-x": "", "half": "", "three-y": "4.0+cpu"}
     assert environment.unmet({"one": "1.0", "three-y": "4.0"}) == []
     wrong = environment.unmet({"one": "3.0", "four": "1", "half": "1.0"})
     assert wrong == ["one==3.0 (have 1.0)", "four==1 (have none)", "half==1.0 (have none)"]

@@ -168,3 +168,19 @@ def test_a_static_picture_is_drawn_once(name, tmp_path):
     first = directive.draw(name, tmp_path)
     written = first.stat().st_mtime_ns
     assert first.stat().st_size > 5000 and directive.draw(name, tmp_path) == first and first.stat().st_mtime_ns == written
+
+
+def test_what_a_page_shows_of_an_explorer_is_kept_until_something_changes(tmp_path, monkeypatch):
+    source, module = tmp_path / "lib" / "a.py", module_of("modes")
+    source.parent.mkdir()
+    source.write_text("x = 1")
+    first = directive.made("modes", tmp_path)
+    assert first["model"] == stage.document(module.layout()) and first["about"] == module.ABOUT
+    monkeypatch.setattr(module, "ABOUT", "Something else.")
+    assert directive.made("modes", tmp_path) == first
+    source.write_text("x = 2")
+    assert directive.made("modes", tmp_path)["about"] == "Something else."
+    monkeypatch.undo()
+    (kept,) = (tmp_path / "_build" / "explorers").iterdir()
+    kept.write_text("{")  # cut short: made again
+    assert directive.made("modes", tmp_path)["about"] == module.ABOUT

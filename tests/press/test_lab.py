@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from lib.press import environment, pages
-from lib.press.notebooks import lab
+from lib.press.notebooks import lab, nursery
 from lib.press.workbench import browser as installed
 
 WORDS = "Written in Lab."
@@ -56,7 +56,7 @@ def python(tmp_path_factory):
 
 
 @pytest.fixture
-def server(python, executed, tmp_path):
+def server(python, executed, tmp_path, nursed):
     """`python -m lib lab paper/one` in a small repository; yields (repository, process, address)."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -64,7 +64,8 @@ def server(python, executed, tmp_path):
     folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING", "JUPYTER"))} | folders
     executed.edit("book/paper/one.md", "Some prose.", "Some prose.\n\n```{claims}\n```")
-    assert executed.run("execute").returncode == 0
+    with nursery.used():
+        assert executed.run("execute").returncode == 0
     command = [str(python), "-m", "lib", "lab", "paper/one", "--no-browser", "--port", str(port)]
     process = subprocess.Popen(
         command,
@@ -135,7 +136,8 @@ def test_a_page_is_opened_read_edited_and_saved_in_lab(server):
         tab.keyboard.type(WORDS)
         tab.keyboard.press("Control+s")
         page, began = pages.Page("paper/one", repository.root), time.monotonic()
-        while WORDS not in repository.read("book/paper/one.md") and time.monotonic() - began < 30:
+        both = ("book/paper/one.md", "book/paper/one.ipynb")
+        while not all(WORDS in repository.read(name) for name in both) and time.monotonic() - began < 90:
             time.sleep(0.3)
         assert "Would you like to get notified" not in tab.locator("body").inner_text()
         browser.close()

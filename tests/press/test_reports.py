@@ -17,11 +17,12 @@ from playwright.sync_api import sync_playwright
 
 from lib.press import claims, pages
 from lib.press.errors import Problem, RunError
+from lib.press.notebooks import nursery
 from lib.press.reports import commands as reporting
 from lib.press.reports import compare, facts, progress, sheet, sweep, table
 from lib.press.reports import run as report
 from lib.press.workbench import browser as installed
-from lib.press.workbench import nursery, runs
+from lib.press.workbench import runs
 
 pytestmark = pytest.mark.usefixtures("forks")  # but for the one on a terminal, which starts a process like a reader's
 BROWSER = installed.find()

@@ -90,6 +90,33 @@ def test_a_command_that_is_stopped_takes_everything_with_it(executed, tmp_path, 
     assert number == signal.SIGKILL or left == []  # who is killed outright cannot tidy up; the next command does
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9), (signal.SIGINT, 130)])
+def test_several_pages_in_forks_end_with_their_command(executed, tmp_path, sleeping, number, status):
+    """Two pages, which are forks of one interpreter: one sleeps, the other holds its interpreter's lock, so that only the
+    system can end it."""
+    sign = tmp_path / "other sign"
+    holds = f"import ctypes, pathlib\npathlib.Path({str(sign)!r}).write_text('here')\nctypes.PyDLL(None).sleep(300)\n"
+    executed.edit("book/paper/one.md", 'check("one-width"', holds + 'check("one-width"')
+    before = tree(executed)
+    process = start(executed, tmp_path, "execute")
+    try:
+        until(lambda: sleeping.exists() and sign.exists())
+        children = family(process)
+        (nursery,) = [one for one in children if one.ppid() == process.pid and "serve" in one.cmdline()]
+        assert len(nursery.children()) == 4  # two pages, two kernels
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        out, error = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == status, error
+    assert "Traceback" not in error and "zmq" not in error
+    until(lambda: gone(children), 10)
+    assert tree(executed) == before
+    left = [path.name for path in (tmp_path / "tmp").iterdir() if path.name.startswith("racing")]
+    assert not any(name.startswith("racing-nursery") for name in left)  # it tidies up after a command that was killed
+    assert number == signal.SIGKILL or left == []
+
+
 def test_a_kernel_that_dies_under_execute_is_a_sentence(executed, tmp_path):
     executed.edit("book/paper/two.md", 'check("two-width"', 'import os; os._exit(9)\ncheck("two-width"')
     before = tree(executed)

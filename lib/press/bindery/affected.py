@@ -83,6 +83,12 @@ def home(dotted: str, root: Path) -> frozenset[str]:
 
 def uses(path: Path, root: Path) -> set[str]:
     """The modules of `lib` that a Python file names, at its top or inside of its functions."""
+    return set(_uses(path, path.stat().st_mtime_ns, root))
+
+
+@functools.lru_cache(maxsize=4096)
+def _uses(path: Path, changed: int, root: Path) -> frozenset[str]:
+    """Read once, and again when the file has been written."""
     short, found = {}, set()
     inside = path.relative_to(root).with_suffix("").parts
     nodes = list(ast.walk(reference.tree(path)))
@@ -105,7 +111,7 @@ def uses(path: Path, root: Path) -> set[str]:
             first, rest = chain(node)
             if first in short:
                 found |= home(f"{short[first]}.{rest}", root)
-    return found - {"lib"}  # which holds no more than the doors
+    return frozenset(found - {"lib"})  # which holds no more than the doors
 
 
 def chain(node: ast.Attribute) -> tuple[str, str]:

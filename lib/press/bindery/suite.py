@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from lib.press import environment, files, pages
-from lib.press.workbench import browser, execution, nursery
+from lib.press.notebooks import nursery
+from lib.press.workbench import browser, execution
 
 sys.modules.setdefault("rfc3987_syntax", None)  # as in lib/__main__.py: nbval would load it in every worker
 ROOT = environment.ROOT

@@ -4,16 +4,20 @@ Bokeh's own scripts are copied from its package into the built book, and only pa
 imported by a page's code, so no page goes stale when an explorer changes; its document is read again, that is all.
 """
 
+import contextlib
 import html
+import json
 import shutil
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from lib.press import pages
+from lib.press import files, pages
+from lib.press.errors import Problem
 from lib.press.explorers import EXPLORERS
 
 SHARED = ("numbers", "stage")
@@ -27,22 +31,20 @@ class Explorer(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        from lib.press.explorers import stage  # imported late: most documents have no explorer, and Bokeh takes its time
-
         name, here = self.arguments[0], Path(__file__).parent
         if name not in EXPLORERS:
             raise self.error(f"there is no explorer '{name}'; there are {', '.join(EXPLORERS)}")
-        module = import_module(f"lib.press.explorers.{name}")
+        known = made(name, Path(self.env.srcdir))
         for path in (here / f"{name}.py", here / "stage.py", here / "controls.css", Path(__file__)):
             self.env.note_dependency(str(path))
         picture = draw(name, Path(self.env.srcdir))
-        label = html.escape(f"Explorer: {(module.__doc__ or name).split(':')[0]}")
+        label = html.escape(f"Explorer: {known['title']}")
         head = f'<figure class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" aria-label="{label}">'
-        about = f'<p class="explorer-about">{html.escape(module.ABOUT)}</p>'
+        about = f'<p class="explorer-about">{html.escape(known["about"])}</p>'
         live = '<div class="explorer-stage" hidden></div><p class="explorer-says" role="status" hidden></p>'
-        model = f'<script type="application/json" class="explorer-model">{stage.document(module.layout())}</script>'
+        model = f'<script type="application/json" class="explorer-model">{known["model"]}</script>'
         shown = nodes.container(classes=["explorer-static"])
-        shown += nodes.image(uri=f"/_build/figures/{picture.name}", alt=module.ABOUT, candidates={})
+        shown += nodes.image(uri=f"/_build/figures/{picture.name}", alt=known["about"], candidates={})
         caption = nodes.Element()
         self.state.nested_parse(self.content, self.content_offset, caption)
         self.env.metadata[self.env.docname]["explorers"] = " ".join([*used(self.env.metadata[self.env.docname]), name])
@@ -58,6 +60,27 @@ class Explorer(SphinxDirective):
 def used(metadata: dict) -> list[str]:
     """The explorers that a document shows, from what Sphinx keeps about it."""
     return metadata.get("explorers", "").split()
+
+
+def made(name: str, root: Path) -> dict:
+    """What a page shows of an explorer: `title`, `about`, Bokeh's `model` as text, `scripts` of its own.
+
+    Made again when anything in `lib`, or Bokeh, has changed; in between it is kept, for Bokeh and torch take their time to load.
+    """
+    sources = [*sorted((root / "lib").glob("**/*.py")), Path(__file__).parent / "controls.css"]
+    mark = pages.digest(b"\0".join([*(path.read_bytes() for path in sources), version("bokeh").encode()]))
+    path = root / "_build" / "explorers" / f"{name}.json"
+    with contextlib.suppress(Problem):
+        known = files.read_json(path) if path.exists() else None
+        if isinstance(known, dict) and known.get("mark") == mark:
+            return known
+    from lib.press.explorers import stage
+
+    module = import_module(f"lib.press.explorers.{name}")
+    known = {"mark": mark, "title": (module.__doc__ or name).split(":")[0], "about": module.ABOUT}
+    known |= {"model": stage.document(module.layout()), "scripts": list(getattr(module, "SCRIPTS", ()))}
+    files.write_whole(path, json.dumps(known))
+    return known
 
 
 def draw(name: str, root: Path) -> Path:
@@ -87,7 +110,7 @@ def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) 
     mine = used(app.env.metadata.get(pagename, {})) if doctree is not None else []
     if not mine:
         return
-    more = [script for name in mine for script in getattr(import_module(f"lib.press.explorers.{name}"), "SCRIPTS", ())]
+    more = [script for name in mine for script in made(name, Path(app.srcdir))["scripts"]]
     own = [f"explorers/{script}.js" for script in dict.fromkeys((SHARED[0], *more, *mine, SHARED[1]))]
     for script in (*(f"bokeh/{name}" for name in BOKEH), *own):
         app.add_js_file(script, loading_method="defer")

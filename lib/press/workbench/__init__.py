@@ -1,7 +1,7 @@
-"""The workbench: `execution` of pages, the `nursery` of their kernels, parameterised `runs`, `sweeps` over many of them, the
-`commands` of `python -m lib`, and the `browser` that looks at the book."""
+"""The workbench: `execution` of pages, parameterised `runs`, `sweeps` over many of them, the `commands` of `python -m lib`,
+the `browser` that looks at the book, and what is `installed`."""
 
 from lib import door
 
-INSIDE = ("execution", "nursery", "runs", "sweeps", "commands", "browser")
+INSIDE = ("execution", "runs", "sweeps", "commands", "browser", "installed")
 __getattr__, __dir__, __all__ = door(__name__, {name: () for name in INSIDE})

@@ -276,7 +276,7 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
             print(f"  {page.name}: {'FAILED' if failed else f'executed in {taken:.1f} s'}", flush=True)
         return (errors + strange).strip() or f"{page.name} stopped without a message" if failed else None
 
-    with files.scratch() as scratch, warm(todo, scratch), ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+    with files.scratch() as scratch, warm(todo) as end_forks, ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         try:
             failures = [failure for failure in pool.map(one, todo) if failure]
         finally:  # also when somebody stops this: then nothing more starts, and what runs is ended
@@ -285,24 +285,28 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
             for process in running.values():
                 if process.poll() is None:
                     end_group(process)
+            end_forks()  # of which one may hold its interpreter's lock, and hear nothing
     for bar in bars.values():
         bar.close()
     return refused + failures
 
 
 @contextlib.contextmanager
-def warm(todo: list[Page], scratch: Path):
-    """While this lasts, several pages and their kernels are forks of one interpreter that has made their imports (`nursery`)."""
-    from lib.press.workbench import nursery  # late: a kernel that traces itself does not need it
+def warm(todo: list[Page]):
+    """While this lasts, several pages and their kernels are forks of one interpreter that has made their imports (`nursery`).
+
+    Gives a function that ends it before, with all forks.
+    """
+    from lib.press.notebooks import nursery  # late: a kernel that traces itself does not need it
 
     with contextlib.ExitStack() as stack:
         if len(todo) > 1 and sys.platform == "linux" and nursery.ADDRESS not in os.environ:
             science = any("import torch" in "\n".join(pages.code(pages.source(page))) for page in todo)
             modules = nursery.MODULES + nursery.MORE * (len(todo) > SEVERAL) if science else nursery.PRESS
             with contextlib.suppress(RuntimeError):  # then they are processes like any other
-                stack.enter_context(nursery.Nursery(kernel_environment(todo[0].root), modules, scratch))
+                stack.enter_context(nursery.Nursery(kernel_environment(todo[0].root), modules))
                 stack.enter_context(nursery.used())
-        yield
+        yield stack.close
 
 
 def execute_and_report(name: str) -> int:

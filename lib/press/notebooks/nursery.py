@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,24 +29,23 @@ PRESS = (*KERNEL, "papermill", "jupytext", "pygments.lexers.python", "nbclient",
 MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS, "pandas")
 MORE = ("torch._dynamo", "scipy.integrate", "numba", "networkx")  # every third page imports these: optimisers ask for the first
 EVERYWHERE = ("numpy", "torch", "matplotlib.pyplot", *KERNEL)  # of these; the rest is for some pages, or for commands
-LONGEST = 100  # bytes of a socket's path, for all systems
+SHORT = 70  # bytes of a folder's name that leave room for a socket's, which may have a hundred in all
 BACKEND = "module://matplotlib_inline.backend_inline"  # what a kernel would ask of matplotlib before it is imported
 
 
 class Nursery:
     """While this lasts, this process and those that it starts may have forks as kernels; see `used`."""
 
-    def __init__(self, environment: dict[str, str], modules: tuple[str, ...] = MODULES + MORE, inside: Path | None = None):
+    def __init__(self, environment: dict[str, str], modules: tuple[str, ...] = MODULES + MORE):
         self.modules = modules
-        self.folder = tempfile.TemporaryDirectory(prefix="racing-nursery-", dir=inside)
+        short = len(os.fsencode(tempfile.gettempdir())) < SHORT
+        place = {"prefix": "racing-nursery-", "dir": None if short else "/tmp", "ignore_cleanup_errors": True}
+        self.folder = tempfile.TemporaryDirectory(**place)
         self.address = str(Path(self.folder.name, "socket"))
         self.environment = environment | {"MPLBACKEND": BACKEND}
 
     def __enter__(self) -> "Nursery":
         command = [sys.executable, "-P", __file__, "serve", self.address, *self.modules]
-        if len(os.fsencode(self.address)) > LONGEST:
-            self.folder.cleanup()
-            raise RuntimeError("there is no place with a short name for the socket of the interpreter that forks kernels")
         # Ctrl-C is not for the interpreter that forks: it ends with this block, or with this process.
         self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, start_new_session=True)
         try:
@@ -111,7 +111,12 @@ def serve(address: str, modules: list[str]) -> None:
     import gc
     import importlib
 
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    def end_with_parent() -> None:
+        sys.stdin.read()
+        shutil.rmtree(Path(address).parent, ignore_errors=True)  # who was killed could not do it
+        os._exit(0)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     sys.modules.setdefault("rfc3987_syntax", None)  # a grammar of addresses that takes a second and that nobody asks
     spared = 0.0
     for name in sorted(modules, key=lambda name: name not in EVERYWHERE):
@@ -178,6 +183,7 @@ def take_over(asked: socket.socket, spared: float) -> None:
     from ipykernel import kernelapp
 
     os.environ[SPARED] = f"{spared:.2f}"
+    os.dup2(2, 1)  # who reads what the page's process says must not wait for a kernel that hangs
     sys.argv = ["ipykernel_launcher", *request["arguments"], f"--IPKernelApp.parent_handle={os.getppid()}"]
     kernelapp.launch_new_instance()
 
