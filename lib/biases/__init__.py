@@ -20,8 +20,18 @@ from lib import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "networks": ("Frozen", "frozen", "parameter_counts", "answers", "accuracy", "mean_loss", "unit_variance", "examine"),
-        "training": ("PreActivations", "Learned", "train_biases", "train_masks", "train_fully"),
+        "networks": (
+            "Frozen",
+            "frozen",
+            "PreActivations",
+            "parameter_counts",
+            "answers",
+            "accuracy",
+            "mean_loss",
+            "unit_variance",
+            "examine",
+        ),
+        "training": ("Learned", "train_biases", "train_masks", "train_fully"),
         "kernels": (),
         "gated": (),
         "theory": (),
