@@ -28,11 +28,12 @@ def test_a_change_that_measures_the_same_leaves_a_recorded_run_current(kept):
     book.edit("lib/gamma.py", "2.0", "4.0 / 2")
     assert not recordings.recorded(page)[0]["current"]
     said = []
-    (path,) = recordings.still(page, "HEAD", said.append)
-    about = json.loads(path.read_text(encoding="utf-8"))["still"]
+    (run,) = recordings.still(page, "HEAD", said.append)
+    path = page.root / "book" / "still.json"
+    about = json.loads(path.read_text(encoding="utf-8"))[run]
     assert about["compared"] == 3 and about["difference"] == 0.0 and "3 numbers compared" in said[0]
     (row,) = recordings.recorded(page)
-    assert row["current"] and row["results"]["two-width"]["measured"] == 8.0
+    assert row["current"] and row["still"] == about and row["results"]["two-width"]["measured"] == 8.0
 
     class Shown:
         book = page.root / "book"
@@ -41,7 +42,7 @@ def test_a_change_that_measures_the_same_leaves_a_recorded_run_current(kept):
     assert "not what it measures (3 numbers" in boxes.Recorded.one(Shown, row)
     assert recordings.still(page, "HEAD") == []  # nothing to do
     path.write_text(path.read_text(encoding="utf-8").replace('"compared"', '"counted"'), encoding="utf-8")
-    with pytest.raises(RunError, match="still: unknown field counted"):
+    with pytest.raises(RunError, match="unknown field counted"):
         recordings.recorded(page)
     path.write_text(path.read_text(encoding="utf-8").replace('"counted"', '"compared"'), encoding="utf-8")
     book.edit("lib/gamma.py", "4.0 / 2", "6.0 / 3")

@@ -113,7 +113,7 @@ class Recorded(Generated):
         other = {name: value for name, value in row["parameters"].items() if name in known and value != known[name].default}
         sizes = ", ".join(f"`{name}={value}`" for name, value in other.items()) or "the page's own parameters"
         state = "" if row["current"] else " **Recorded under an older version of the code.**"
-        if row["current"] and "still" in row:
+        if row["still"]:
             about = row["still"]
             proof = f"{plural(about['compared'], 'number')} of the page in its smallest size, largest difference"
             state = f" The code has changed since, but not what it measures ({proof} {about['difference']:.1g})."

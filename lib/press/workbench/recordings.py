@@ -2,7 +2,9 @@
 
 A row remembers the code that made it. When that code changes, the row is marked as one of older code, unless `still` has shown
 that the change does not touch what is measured: the page in its smoke size gives the same numbers with the code of the run
-(taken from the history) and with today's. So a faster path or a moved function does not cost hours of recording again.
+(taken from the history) and with today's. So a faster path or a moved function does not cost hours of recording again. What was
+shown is kept in `book/still.json`, {run: {fingerprint of the later code, date, numbers compared, largest difference}}; rows stay
+as their runs have written them.
 """
 
 import json
@@ -43,30 +45,32 @@ def record(run_name: str, root: Path | None = None) -> Path:
         schema.check_row(row, found[0].name, RunError, recorded=True)
     except Problem as error:
         raise RunError(f"run {row['run']} cannot be recorded: {error}") from None
-    return write(page, row)
-
-
-def write(page: pages.Page, row: dict) -> Path:
-    """Write a row to its place in the book."""
     target = page.markdown.parent / "recorded" / f"{page.markdown.stem}-{row['run']}.json"
     files.write_whole(target, json.dumps(row, indent=1, ensure_ascii=False) + "\n", RunError)
     return target
 
 
 def recorded(page: pages.Page) -> list[dict]:
-    """Recorded rows of a page, oldest first; `current` tells whether the code is still the one that made them, or measures the
-    same (`still`)."""
+    """Recorded rows of a page, oldest first; `current` tells whether the code is the one that made them, or is known to measure
+    the same: then `still` says how that was shown."""
     found = claims.recorded_rows(page.name, page.root / "book")
-    for row in found:
-        if "still" in row:
-            schema.check(row["still"], STILL, f"{page.name}, run {row['run']}, still", RunError)
-    now = runs.code_fingerprint(page) if found else ""
-    return [row | {"current": now in (row["fingerprint"], row.get("still", {}).get("fingerprint"))} for row in found]
+    now, marks = (runs.code_fingerprint(page), kept(page.root)) if found else ("", {})
+    same = {run: mark for run, mark in marks.items() if mark["fingerprint"] == now}
+    return [row | {"current": row["fingerprint"] == now or row["run"] in same, "still": same.get(row["run"])} for row in found]
 
 
-def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> list[Path]:
-    """Rows of the page that were current in the commit `since`, and still are: the page in its smoke size measures the same with
-    the code of then and of now. They are marked so, and returned; a RunError says which number differs.
+def kept(root: Path) -> dict[str, dict]:
+    """The marks of all runs that were shown to hold still."""
+    path = root / "book" / "still.json"
+    marks = files.read_json(path, RunError) if path.exists() else {}
+    if not isinstance(marks, dict):
+        raise RunError(f"{files.shown(path)}: expected the marks of runs, found {schema.brief(marks)}")
+    return {run: schema.check(mark, STILL, f"{files.shown(path)}, run {run}", RunError) for run, mark in marks.items()}
+
+
+def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> list[str]:
+    """Runs of the page that were current in the commit `since`, and still are: the page in its smoke size measures the same with
+    the code of then and of now. They are marked so, and named; a RunError says which number differs.
 
     Only what both measure in that size is compared, and the mark says how many numbers these are and how far they differ.
     """
@@ -77,7 +81,7 @@ def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> l
         then = unpacked(since, page.root, scratch / "then")
         before = pages.find(page.name, then)
         known = {row["run"] for row in recorded(before) if row["current"]}
-        mine = [row for row in stale if row["run"] in known]
+        mine = [row["run"] for row in stale if row["run"] in known]
         if not mine:
             raise RunError(f"no recorded run of {page.name} was made by the code of {since}")
         old, new = (smoke(each, scratch / name) for each, name in ((before, "old"), (page, "new")))
@@ -88,8 +92,9 @@ def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> l
         raise RunError(f"{page.name} does not measure what it measured in {since}: {what}; run it again")
     say(f"{page.name}: {terminal.count(compared, 'number')} compared with those of {since}, largest difference {distance:.1e}")
     about = {"fingerprint": new["fingerprint"], "date": datetime.now(UTC).date().isoformat(), "compared": compared}
-    kept = [{name: value for name, value in row.items() if name != "current"} for row in mine]
-    return [write(page, row | {"still": about | {"difference": float(f"{distance:.1e}")}}) for row in kept]
+    marks = kept(page.root) | {run: about | {"difference": float(f"{distance:.1e}")} for run in mine}
+    files.write_whole(page.root / "book" / "still.json", json.dumps(dict(sorted(marks.items())), indent=1) + "\n", RunError)
+    return mine
 
 
 def unpacked(commit: str, root: Path, target: Path) -> Path:
