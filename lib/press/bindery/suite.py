@@ -29,7 +29,7 @@ ONE_BY_ONE = "tests/press/"  # of these, only tests that share a costly fixture 
 WORTH = 0.5  # seconds below which a test is not worth a line in that file
 SMOKE = "test_every_page_runs_as_smoke"
 DEADLINE, LATE = "RACING_DEADLINE", "there was no time left"
-EVERYTHING = ("tests", "book", "--nbval-lax", "--nbval-current-env", "-rs")  # what is skipped is named, with the reason
+EVERYTHING = ("tests", "book", "--nbval-lax", "-rs")  # what is skipped is named, with the reason
 
 
 def seconds() -> dict[str, float]:
