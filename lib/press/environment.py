@@ -77,7 +77,7 @@ def unmet(wanted: "dict[str, str] | None" = None) -> "list[str]":
     for name, version in installed.in_doubt(pins() if wanted is None else wanted).items():
         try:
             have = (metadata.version(name) or "").split("+")[0]  # 2.13.0+cpu satisfies 2.13.0
-        except metadata.PackageNotFoundError:
+        except (metadata.PackageNotFoundError, OSError):  # an empty folder of a package, where importlib_metadata takes part
             have = None
         if have != version:
             problems.append(f"{name}=={version} (have {have or 'none'})")

@@ -22,7 +22,8 @@ from lib.press import claims, environment, files, pages, parameters, terminal
 from lib.press.bindery import building
 from lib.press.errors import PageError, Problem
 from lib.press.reports import commands as reporting
-from lib.press.workbench import browser, commands, execution, recordings, runs, sweeps
+from lib.press.verdicts import recordings
+from lib.press.workbench import browser, commands, execution, runs, sweeps
 
 ROOT = environment.ROOT
 

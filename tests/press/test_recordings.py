@@ -8,7 +8,8 @@ import pytest
 
 from lib.press import claims, pages
 from lib.press.rendering import boxes
-from lib.press.workbench import recordings, runs
+from lib.press.verdicts import recordings
+from lib.press.workbench import runs
 from lib.press.workbench.runs import RunError
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from lib.press import pages
 from lib.press.clusters import places
-from lib.press.workbench import execution, recordings, runs, sweeps
+from lib.press.verdicts import recordings
+from lib.press.workbench import execution, runs, sweeps
 from lib.press.workbench.runs import RunError
 
 

@@ -17,8 +17,8 @@ from lib.press.rendering.generated import (
     plural,
     scoreboard,
 )
-from lib.press.verdicts import rows, standing
-from lib.press.workbench import recordings, runs
+from lib.press.verdicts import recordings, rows, standing
+from lib.press.workbench import runs
 
 RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
 AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}

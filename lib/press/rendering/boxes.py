@@ -5,7 +5,8 @@ from docutils.parsers.rst import directives
 
 from lib.press import claims, pages, parameters
 from lib.press.rendering.generated import Generated, badge, duration, plural, scoreboard, several, verdict_of
-from lib.press.workbench import recordings, runs
+from lib.press.verdicts import recordings
+from lib.press.workbench import runs
 
 
 def folded(title: str, text: str) -> str:

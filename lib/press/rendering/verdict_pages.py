@@ -10,8 +10,7 @@ from lib.press.bindery import freshness
 from lib.press.rendering.boards import Errata
 from lib.press.rendering.boxes import figure_alt
 from lib.press.rendering.generated import MARKS, PLAIN, Generated, badge_html, duration, parts, plural
-from lib.press.verdicts import rows, standing
-from lib.press.workbench import recordings
+from lib.press.verdicts import recordings, rows, standing
 
 SOURCES = (("Figure", "figure"), ("Table", "table"), ("Eq.", "equation"))
 

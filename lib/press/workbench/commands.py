@@ -176,7 +176,7 @@ def run_one_point(options) -> int:
 
 def record_run(options) -> int:
     """`python -m lib record`: keep a run's row with the book, or show that the rows of a page still hold."""
-    from lib.press.workbench import recordings
+    from lib.press.verdicts import recordings
 
     if options.still:
         kept = recordings.still(pages.find(options.run), options.still)
@@ -223,7 +223,8 @@ def show_slack(options) -> int:
 def list_pages(options) -> int:
     """`python -m lib pages`: all pages, their parameters and whether they are fresh."""
     from lib.press import parameters
-    from lib.press.workbench import recordings, runs
+    from lib.press.verdicts import recordings
+    from lib.press.workbench import runs
 
     known, damaged = pages.seconds(), {}
     for page in pages.every():
