@@ -19,8 +19,10 @@ from lib import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
+        "activations": (),
         "random_networks": (),
         "infinite_width": (),
+        "gradients": (),
         "trained_networks": (),
         "kernel_regression": (),
         "coordinate_networks": (),

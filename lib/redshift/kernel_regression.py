@@ -14,7 +14,8 @@ from torch import Tensor
 from lib.data import tasks
 from lib.linear import Streams, WrongAxes, axes
 from lib.redshift import infinite_width, random_networks
-from lib.redshift.random_networks import Activation, Prior
+from lib.redshift.activations import Activation
+from lib.redshift.random_networks import Prior
 
 
 @axes(target="tasks points")

@@ -8,7 +8,7 @@ Neural Redshift Sections 2 and 3, Appendix D.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,36 +17,10 @@ from torch.nn import functional
 
 from lib.complexity import grid
 from lib.linear import Streams, WrongAxes
+from lib.redshift import activations
+from lib.redshift.activations import Activation
 
 Layer = dict[str, Tensor]
-Activation = str | Callable[[Tensor], Tensor]
-
-
-class _Gaussian(torch.autograd.Function):
-    """exp(-x^2/2) with a gradient that reuses the output: half the memory traffic of composing it."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        y = x.square().mul_(-0.5).exp_()
-        ctx.save_for_backward(x, y)
-        return y
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        x, y = ctx.saved_tensors
-        return (gradient * x).mul_(y).neg_()
-
-
-ACTIVATIONS = {
-    "relu": torch.relu,
-    "gelu": functional.gelu,
-    "swish": functional.silu,
-    "selu": functional.selu,
-    "tanh": torch.tanh,
-    "gaussian": _Gaussian.apply,
-    "sine": torch.sin,
-    "erf": torch.erf,  # not in the paper: tanh's twin, for which the infinite-width kernel has a closed form
-}
 VARIANTS = ("plain", "layer norm", "residual", "gated")
 PRIORS = ("uniform", "gaussian", "ball", "long-tailed")
 GATES = ("none", "hidden", "all")
@@ -81,15 +55,6 @@ class Prior:
     def bias_std(self) -> float:
         """Standard deviation of the biases."""
         return self.bias / math.sqrt(3)
-
-
-def phi(activation: Activation) -> Callable[[Tensor], Tensor]:
-    """The function behind a name of ACTIVATIONS; callables are returned as they are."""
-    if callable(activation):
-        return activation
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation is one of {', '.join(ACTIVATIONS)}, or a callable, not {activation!r}")
-    return ACTIVATIONS[activation]
 
 
 def traversal(
@@ -154,7 +119,7 @@ def hidden_layer(
         z = functional.layer_norm(z, z.shape[-1:], eps=torch.finfo(z.dtype).tiny)
     if isinstance(prefactor, Tensor) or prefactor != 1:
         z = prefactor * z
-    out = phi(activation)(z)
+    out = activations.apply(activation, z, keep=variant == "residual")
     if variant == "residual":
         out = z + out
     elif variant == "gated":
@@ -284,11 +249,7 @@ def _evaluate(
 
 def _affine(layer: Layer, x: Tensor, kind: str) -> Tensor:
     weight, bias = layer[kind + "weight"], layer[kind + "bias"]
-    if x.ndim == 2:  # inputs shared by all networks: one large product instead of many small ones
-        seeds, out, inputs = weight.shape
-        product = x @ weight.reshape(seeds * out, inputs).T  # (points, seeds * out)
-        return product.reshape(-1, seeds, out).transpose(0, 1) + bias
-    return torch.baddbmm(bias, x, weight.mT)
+    return torch.baddbmm(bias, x.expand(len(weight), -1, -1), weight.mT)
 
 
 def _unit_variance(shape: str, size: tuple[int, int], streams: Streams) -> Tensor:

@@ -10,19 +10,16 @@ Neural Redshift Section 4 and Appendix E.
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from tqdm import tqdm
 
 from lib.data import tasks
 from lib.linear import Recording, Streams, WrongAxes, axes
-from lib.redshift import random_networks
-from lib.redshift.random_networks import Activation, Layer, Prior
-
-LOSSES = ("squared", "logistic")
+from lib.redshift import activations, gradients, random_networks
+from lib.redshift.activations import Activation
+from lib.redshift.random_networks import Layer, Prior
 
 
 def fit(
@@ -44,34 +41,56 @@ def fit(
     error, or "logistic", the mean cross-entropy (targets 0 and 1). `rate` is Adam's. The recording has each network's
     "loss" and whatever observe() returns, before training, every `every` steps and after it.
     """
-    if loss not in LOSSES:
-        raise ValueError(f"loss is one of {', '.join(LOSSES)}, not {loss!r}")
-    shape, target = tuple(predict().shape), torch.as_tensor(target)
-    if len(shape) != 2 or tuple(target.shape) not in (shape, shape[1:]):
-        raise WrongAxes(f"fit: target has shape {tuple(target.shape)} and the networks answer {shape}, (seeds, points)")
-    target = target.expand(shape)
-    each_loss = {
-        "squared": lambda out: (out - target).square().mean(1),
-        "logistic": lambda out: functional.binary_cross_entropy_with_logits(out, target, reduction="none").mean(1),
-    }[loss]
+    target = _target(predict(), target, loss)
     for tensor in parameters:
         tensor.requires_grad_()
     optimiser = torch.optim.Adam(parameters, lr=rate, fused=True)
+
+    def step(losses: Tensor) -> None:
+        optimiser.zero_grad()
+        losses.sum().backward()
+        optimiser.step()
+
+    try:
+        return _follow(
+            lambda: gradients.LOSSES[loss](predict(), target), lambda losses: losses, step, steps, every, observe, label
+        )
+    finally:
+        for tensor in parameters:
+            tensor.requires_grad_(False)
+            tensor.grad = None
+
+
+def _target(answers: Tensor, target: Tensor, loss: str) -> Tensor:
+    """The target of each network's answers (seeds, points), if it and the loss make sense."""
+    if loss not in gradients.LOSSES:
+        raise ValueError(f"loss is one of {', '.join(gradients.LOSSES)}, not {loss!r}")
+    shape, target = tuple(answers.shape), torch.as_tensor(target)
+    if len(shape) != 2 or tuple(target.shape) not in (shape, shape[1:]):
+        raise WrongAxes(f"fit: target has shape {tuple(target.shape)} and the networks answer {shape}, (seeds, points)")
+    return target.expand(shape)
+
+
+def _follow(
+    look: Callable[[], Tensor],
+    losses: Callable[[Tensor], Tensor],
+    step: Callable[[Tensor], None],
+    steps: int,
+    every: int,
+    observe: Callable[[], dict[str, Tensor]] | None,
+    label: str,
+) -> Recording:
+    """Alternate look() and step(what was seen), and write down losses(what was seen) and observe() at some of the times."""
     times, seen = [], []
     for now in tqdm(range(steps + 1), desc=label or "steps", disable=not (label and sys.stderr.isatty()), leave=False):
-        losses = each_loss(predict())
+        found = look()
         if now == steps or now == 0 or (every and now % every == 0):
             with torch.no_grad():
                 times.append(now)
-                extra = observe() if observe else {}
-                seen.append({name: value.detach().clone() for name, value in ({"loss": losses} | extra).items()})
+                told = {"loss": losses(found)} | (observe() if observe else {})
+                seen.append({name: value.detach().clone() for name, value in told.items()})
         if now < steps:
-            optimiser.zero_grad()
-            losses.sum().backward()
-            optimiser.step()
-    for tensor in parameters:
-        tensor.requires_grad_(False)
-        tensor.grad = None
+            step(found)
     if not torch.isfinite(seen[-1]["loss"]).all():
         raise FloatingPointError("training diverged: try a smaller rate")
     return Recording(torch.tensor(times), {name: torch.stack([row[name] for row in seen]) for name in seen[0]})
@@ -83,17 +102,30 @@ def fit_network(
     target: Tensor,
     activation: Activation,
     *,
+    rate: float,
+    steps: int,
     prefactor: float | Tensor = 1.0,
-    **options: Any,
+    loss: str = "squared",
+    every: int = 0,
+    observe: Callable[[], dict[str, Tensor]] | None = None,
+    label: str = "",
+    by_hand: bool = True,
 ) -> Recording:
-    """`fit` for an ensemble of networks with one output, on x (points, inputs) or (seeds, points, inputs)."""
-    parameters = [tensor for layer in layers for tensor in layer.values()]
-    return fit(
-        parameters,
-        lambda: random_networks.forward(layers, x, activation, prefactor=prefactor)[..., 0],
-        target,
-        **options,
-    )
+    """`fit` for an ensemble of networks with one output, on x (points, inputs) or (seeds, points, inputs).
+
+    Gradients are those of `gradients`, unless `by_hand` is False or the activation has no quick twin.
+    """
+
+    def predict() -> Tensor:
+        return random_networks.forward(layers, x, activation, prefactor=prefactor)[..., 0]
+
+    if not by_hand or callable(activation) or activation not in activations.QUICK:
+        parameters = [tensor for layer in layers for tensor in layer.values()]
+        watch = {"every": every, "observe": observe, "label": label}
+        return fit(parameters, predict, target, rate=rate, steps=steps, loss=loss, **watch)
+    target = _target(predict(), target, loss)
+    learning = gradients.Learning(layers, x, target, activation, rate=rate, loss=loss, prefactor=prefactor)
+    return _follow(learning.answers, learning.losses, learning.step, steps, every, observe, label)
 
 
 def render(layers: list[Layer], activation: Activation, m: int = 64, prefactor: float | Tensor = 1.0) -> Tensor:

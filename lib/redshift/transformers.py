@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from lib.linear import Streams, WrongAxes
-from lib.redshift.random_networks import Activation, phi
+from lib.redshift import activations
+from lib.redshift.activations import Activation, phi
 
 Weights = dict[str, Any]  # "tokens", "positions", and "blocks": one dict of matrices per block
-Cache = list[tuple[Tensor, Tensor]]  # keys and values of each block
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,27 @@ class Shape:
         """GPT-2 draws weights with standard deviation 0.02 at width 768; a narrower model keeps the gain of each
         layer."""
         return 0.02 * math.sqrt(768 / self.width)
+
+
+class Cache:
+    """Keys and values of the tokens so far, for each block (seeds, sequences, heads, tokens, width / heads); it grows in
+    place, and has room for more than it holds, so that a new token moves none of the old ones."""
+
+    def __init__(self) -> None:
+        self.tokens, self.blocks = 0, []
+
+    def extend(self, block: int, *new: Tensor) -> list[Tensor]:
+        """Keys and values of a block with the `new` ones behind those of `tokens` before."""
+        stop = self.tokens + new[0].shape[-2]
+        old = self.blocks[block] if block < len(self.blocks) else None
+        if old is None or old[0].shape[-2] < stop:
+            wider = [each.new_empty(*each.shape[:3], max(16, 2 * stop), each.shape[-1]) for each in new]
+            for here, there in zip(wider, old or (), strict=False):
+                here[..., : self.tokens, :] = there[..., : self.tokens, :]
+            self.blocks[block : block + 1] = [wider]
+        for here, each in zip(self.blocks[block], new, strict=True):
+            here[..., self.tokens : stop, :] = each
+        return [here[..., :stop, :] for here in self.blocks[block]]
 
 
 def draw(
@@ -86,7 +107,7 @@ def next_token(
     blocks: int | None = None,
     centred: bool = False,
 ) -> tuple[Tensor, Cache]:
-    """Logits of the token after `tokens`, and the cache to go on with.
+    """Logits of the token after `tokens`, and the cache to go on with (the one that was given, if any, with more in it).
 
     tokens (seeds, sequences, new): the tokens that are not in `cache` yet, one or several. `scale` multiplies the output
     of the layer normalisations in the blocks: a number, or (seeds, sequences) to vary it between sequences. `blocks`
@@ -94,7 +115,8 @@ def next_token(
     output on one side of zero only. Returns (seeds, sequences, vocabulary).
     """
     seeds, sequences, new = tokens.shape
-    past = cache[0][0].shape[-2] if cache else 0
+    cache = Cache() if cache is None else cache
+    past = cache.tokens
     if past + new > shape.context:
         raise WrongAxes(f"next_token: {past} tokens in the cache and {new} new ones are more than the context of {shape.context}")
     d, heads = shape.width, shape.heads
@@ -104,21 +126,18 @@ def next_token(
     scale = scale[..., None, None] if isinstance(scale, Tensor) else scale
     # Each new token sees the cache, the new tokens before it, and itself; a single one sees everything.
     mask = torch.ones(new, past + new, dtype=torch.bool, device=x.device).tril(past) if past and new > 1 else None
-    fresh = []
     for index, block in enumerate(weights["blocks"][:blocks]):
         qkv = _multiply(scale * functional.layer_norm(x, (d,)), block["attend"])  # (seeds, sequences, new, 3d)
         q, k, v = (t.unflatten(-1, (heads, d // heads)).transpose(2, 3) for t in qkv.chunk(3, -1))
-        if cache:
-            k, v = (torch.cat([old, t], -2) for old, t in zip(cache[index], (k, v), strict=True))
-        fresh.append((k, v))
-        seen = functional.scaled_dot_product_attention(q, k, v, mask, is_causal=past == 0 and new > 1)
+        seen = _attend(q, *cache.extend(index, k, v), mask, is_causal=past == 0 and new > 1)
         x = x + _multiply(seen.transpose(2, 3).flatten(-2), block["attended"])
-        hidden = phi(activation)(_multiply(scale * functional.layer_norm(x, (d,)), block["expand"]))
+        hidden = activations.apply(activation, _multiply(scale * functional.layer_norm(x, (d,)), block["expand"]))
         if centred:
             hidden = hidden - hidden.mean(-1, keepdim=True)
         x = x + _multiply(hidden, block["contract"])
     final = functional.layer_norm(x[:, :, -1], (d,))
-    return final @ weights["tokens"].transpose(1, 2), fresh
+    cache.tokens += new
+    return final @ weights["tokens"].transpose(1, 2), cache
 
 
 def write(
@@ -229,15 +248,26 @@ def _several(activation: Activation | Sequence[Activation]) -> Sequence[Activati
     return [activation] if isinstance(activation, str) or callable(activation) else activation
 
 
-def _side_by_side(activations: Sequence[Activation]) -> Activation:
-    """An activation for hidden units (seeds, sequences, ...) whose sequences come in as many equal parts as there are
-    `activations`, each with its own."""
+def _side_by_side(several: Sequence[Activation]) -> Activation:
+    """An activation, in place, for hidden units (seeds, sequences, ...) whose sequences come in as many equal parts as
+    there are activations in `several`, each with its own."""
 
     def apply(x: Tensor) -> Tensor:
-        parts = zip(activations, x.chunk(len(activations), 1), strict=True)
-        return torch.cat([phi(each)(part) for each, part in parts], 1)
+        for each, part in zip(several, x.chunk(len(several), 1), strict=True):
+            part.copy_(activations.apply(each, part))
+        return x
 
     return apply
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+    """What each head reads (seeds, sequences, heads, new, width / heads); for one new token by two plain batched products,
+    which beat the general function there."""
+    if q.shape[-2] > 1:
+        return functional.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+    flat = (each.reshape(-1, *each.shape[-2:]) for each in (q / math.sqrt(q.shape[-1]), k, v))
+    q_flat, k_flat, v_flat = flat
+    return torch.bmm(torch.bmm(q_flat, k_flat.mT).softmax(-1), v_flat).reshape(q.shape)
 
 
 def _check_prompts(caller: str, weights: Weights, prompts: Tensor) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from lib import complexity
 from lib.press.bench import functions
-from lib.redshift import random_networks
+from lib.redshift import activations, random_networks
 from lib.redshift.random_networks import Prior
 
 M, DEPTH, WIDTH = 64, 6, 64
@@ -27,7 +27,7 @@ def plain_network(activation, depth, magnitude, generator):
         bias = 2 * torch.rand(fan_out, generator=generator, dtype=torch.float64) - 1
         x = x @ weight + bias
         if index < depth:
-            x = random_networks.ACTIVATIONS[activation](x)
+            x = activations.ACTIVATIONS[activation](x)
     return x.reshape(M, M).numpy()
 
 

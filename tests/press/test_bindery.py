@@ -357,6 +357,9 @@ def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(
         client.execute_interactive(code, output_hook=hear, timeout=60)
         pid, torch_there, lib_there, spared = "".join(told).split()
         assert (torch_there, lib_there) == ("True", "False")
+        told.clear()
+        client.execute_interactive("import pandas; print(pandas.get_option('display.max_columns'))", output_hook=hear, timeout=60)
+        assert "".join(told) == "20\n", "tables are cut as in a notebook, not to the width of a terminal"
         assert 0.3 < float(spared) < 30, "seconds that a page in a kernel of its own would have spent on its imports"
         kernel = psutil.Process(int(pid))
         asked = client.execute("import time; print('asleep', flush=True); time.sleep(100)")

@@ -49,7 +49,7 @@ def test_paint_with_other_depths_biases_and_seeds():
     made = coordinate_networks.paint(torch.sin, [1.0], target, pixels, depth=2, bias=0.5, seed=3, **options)
     start = coordinate_networks.coordinate_networks([1.0], depth=2, width=8, bias=0.5, seed=3)
     assert len(made.layers) == 3 and float(start[0]["bias"].abs().max()) > 0
-    assert torch.equal(made.before[0], trained_networks.render(start, "sine", 16))
+    assert torch.equal(made.before[0], trained_networks.render(start, torch.sin, 16))
     other = coordinate_networks.paint("sine", [1.0], target, pixels, depth=2, bias=0.5, seed=4, **options)
     assert not torch.allclose(other.before, made.before, atol=0.01)
     with pytest.raises(WrongAxes, match="picture has 16 m"):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib import complexity
-from lib.redshift import infinite_width, random_networks
+from lib.redshift import activations, infinite_width, random_networks
 from lib.redshift.random_networks import Prior
 
 
@@ -15,7 +15,7 @@ from lib.redshift.random_networks import Prior
 def test_kernel_step_is_the_gaussian_expectation(activation):
     nodes, weights = np.polynomial.hermite_e.hermegauss(150)
     weights = weights / weights.sum()
-    phi = random_networks.ACTIVATIONS[activation]
+    phi = activations.ACTIVATIONS[activation]
     for a, b, c in ((1.0, 0.5, 0.3), (0.7, 0.7, -0.6), (0.4, 1.1, 0.0)):
         u = math.sqrt(a) * nodes[:, None] + 0 * nodes
         v = c / math.sqrt(a) * nodes[:, None] + math.sqrt(b - c * c / a) * nodes

@@ -9,13 +9,13 @@ from scipy import stats
 
 from lib import complexity
 from lib.linear import Streams, WrongAxes
-from lib.redshift import random_networks
+from lib.redshift import activations, random_networks
 from lib.redshift.random_networks import Prior
 
 
 def plain_network(layers, network, x, activation, variant):
     """One network, one hidden layer after the other, as Neural Redshift Section 3 writes it."""
-    phi = random_networks.ACTIVATIONS[activation]
+    phi = activations.ACTIVATIONS[activation]
     for layer in layers[:-1]:
         w, b = layer["weight"][network], layer["bias"][network, 0]
         z = x @ w.T + b
@@ -31,7 +31,7 @@ def plain_network(layers, network, x, activation, variant):
 
 
 @pytest.mark.parametrize("variant", random_networks.VARIANTS)
-@pytest.mark.parametrize("activation", random_networks.ACTIVATIONS)
+@pytest.mark.parametrize("activation", activations.ACTIVATIONS)
 def test_an_ensemble_is_its_networks(activation, variant):
     layers = random_networks.draw(3, (2, 10, 7, 1), Prior(2.0), gates="hidden" if variant == "gated" else "none", seed=1)
     x = random_networks.grid(6)
@@ -45,7 +45,7 @@ def test_an_ensemble_is_its_networks(activation, variant):
 
 def test_the_gaussian_is_one_and_has_its_gradient():
     x = torch.linspace(-3, 3, 13, dtype=torch.float64, requires_grad=True)
-    gaussian = random_networks.ACTIVATIONS["gaussian"]
+    gaussian = activations.ACTIVATIONS["gaussian"]
     assert torch.allclose(gaussian(x), torch.exp(-x.square() / 2))
     assert torch.autograd.gradcheck(gaussian, x)
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from lib.linear import Streams, WrongAxes
-from lib.redshift import random_networks, transformers
+from lib.redshift import activations, transformers
 from lib.redshift.transformers import Shape
 
 SMALL = Shape(width=16, heads=2, blocks=3, vocabulary=50, context=20)
@@ -74,7 +74,7 @@ def test_the_cache_takes_several_tokens_at_a_time(parts):
     for piece in tokens.split(parts, -1):
         logits, cache = transformers.next_token(weights, SMALL, piece, "gelu", 1.7, cache=cache)
     assert torch.allclose(logits, whole, atol=1e-12)
-    assert cache[0][0].shape[-2] == 7
+    assert cache.tokens == 7
 
 
 def test_the_first_of_many_are_the_same():
@@ -147,7 +147,7 @@ def test_moments_of_hidden_units_are_those_of_drawn_units(activation):
     shape = Shape(width=48, heads=4, blocks=1, vocabulary=10)
     weights = transformers.draw(shape, 40, seed=3, dtype=torch.float64)
     x = functional.layer_norm(torch.randn(48, generator=torch.Generator().manual_seed(0), dtype=torch.float64), (48,))
-    units = random_networks.phi(activation)(1.7 * weights["blocks"][0]["expand"] @ x)  # (seeds, 4 width)
+    units = activations.phi(activation)(1.7 * weights["blocks"][0]["expand"] @ x)  # (seeds, 4 width)
     mean, std = transformers.hidden_moments(activation, shape, 1.7)
     assert float(units.mean()) == pytest.approx(mean, abs=4 * std / math.sqrt(units.numel()))
     assert float(units.std()) == pytest.approx(std, rel=0.05)

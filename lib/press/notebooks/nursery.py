@@ -122,6 +122,8 @@ def serve(address: str, modules: list[str]) -> None:
     for name in sorted(modules, key=lambda name: name not in EVERYWHERE):
         importlib.import_module(name)
         spared = time.process_time() if name in EVERYWHERE else spared
+    if "pandas" in sys.modules:  # which finds no notebook yet, believes in a terminal, and would cut tables to its width
+        sys.modules["pandas"].set_option("display.max_columns", 20)
     if set(PRESS) <= set(modules):  # tables that are made at their first use
         list(sys.modules["pygments.lexers.python"].PythonLexer().get_tokens("x"))
         sys.modules["nbformat"].v4.new_raw_cell()

@@ -19,7 +19,7 @@ def smaller(png: bytes) -> bytes:
     canvas = Image.new("RGB", picture.size, "white")
     canvas.paste(picture, mask=picture.getchannel("A") if picture.mode == "RGBA" else None)
     text = io.BytesIO()
-    canvas.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(text, "PNG", optimize=True)
+    canvas.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(text, "PNG")
     return text.getvalue() if text.tell() < len(png) else png
 
 

@@ -55,7 +55,7 @@ mpl.rcParams.update(
 if mpl.get_backend().lower().endswith("inline"):  # in a notebook
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-    set_matplotlib_formats("retina")
+    set_matplotlib_formats("retina", pil_kwargs={"compress_level": 1})  # `pictures` makes them small, once
 
 
 def luminance(colour: str) -> float:

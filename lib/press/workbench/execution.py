@@ -240,7 +240,8 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
             print(f"  {page.name}: prose changed, outputs kept", flush=True)
     if not todo:
         return refused
-    pages.seconds(todo[0].root)  # if that file is damaged, say so before anything runs
+    known = pages.seconds(todo[0].root)  # if that file is damaged, say so before anything runs
+    todo.sort(key=lambda page: -known.get(page.name, 0.0))  # the longest first, so that none runs alone at the end
     writing, running, stopped = Lock(), {}, False
     bars = {
         page.name: tqdm(total=1, desc=page.name, position=i, file=sys.stdout, disable=not sys.stdout.isatty())
