@@ -29,6 +29,7 @@ SMALL = {  # sizes at which a case takes milliseconds
     "biases": {"units": 60, "images": 250},
     "biases-16-bit": {"units": 60, "images": 250},
     "recurrent": {"seeds": 2, "units": 12, "window": 20},
+    "transformers": {"seeds": 2, "scales": 2, "length": 12},
 }
 EVERY = [(name, precision) for name, case in running.CASES.items() for precision in case.precisions]
 

@@ -14,7 +14,7 @@ from lib import biases, complexity
 from lib.biases import recurrent, training
 from lib.linear import Streams
 from lib.press.bench.timing import Case, Pair
-from lib.redshift import random_networks, trained_networks
+from lib.redshift import random_networks, trained_networks, transformers
 from lib.redshift.random_networks import Prior
 
 ROUNDING = {torch.float32: 2e-5, torch.float64: 1e-11}
@@ -212,6 +212,38 @@ def recurrent_biases(dtype: torch.dtype, seeds: int, units: int, window: int, st
     return Pair(fast, plain, (seeds * steps, steps), rounding, flops=flops)
 
 
+def written(dtype: torch.dtype, seeds: int, scales: int, length: int, blocks: int = 4) -> Pair:
+    """What untrained transformers write at many scales of their layer norm (`transformers.write_grid`): all at once, keys and
+    values kept in place, against one transformer at a time that keeps them too, by appending."""
+    shape = transformers.Shape(width=64, heads=4, blocks=blocks, vocabulary=200)
+    weights = transformers.draw(shape, seeds, dtype=dtype)
+    prompts, sizes = transformers.draw_prompts(shape, seeds, 1), torch.linspace(0.5, 4.0, scales).tolist()
+
+    def fast() -> Tensor:
+        return transformers.write_grid(weights, shape, prompts, "gelu", sizes, length=length)[-1, 0, 0]
+
+    def layer(x: Tensor, block: dict[str, Tensor], kept: Tensor | None) -> tuple[Tensor, Tensor]:
+        heads = (sizes[-1] * functional.layer_norm(x, (64,)) @ block["attend"][0].T).view(3, 4, 1, 16)
+        kept = heads[1:] if kept is None else torch.cat([kept, heads[1:]], -2)  # keys and values of all tokens so far
+        x = x + functional.scaled_dot_product_attention(heads[0], *kept).reshape(64) @ block["attended"][0].T
+        units = functional.gelu(sizes[-1] * functional.layer_norm(x, (64,)) @ block["expand"][0].T)
+        return x + units @ block["contract"][0].T, kept
+
+    def plain() -> Tensor:
+        token, kept, said = prompts[0, 0], [None] * blocks, []
+        with torch.no_grad():
+            for place in range(length):
+                x = weights["tokens"][0, token] + weights["positions"][0, place]
+                for k, block in enumerate(weights["blocks"]):
+                    x, kept[k] = layer(x, block, kept[k])
+                token = (weights["tokens"][0] @ functional.layer_norm(x, (64,))).argmax()
+                said.append(token)
+        return torch.stack(said)
+
+    products = blocks * (12 * 64**2 + 64 * length) + 64 * 200  # a token's multiplications; it sees half of the others
+    return Pair(fast, plain, (seeds * scales * length, length), 0.0, flops=2 * seeds * scales * length * products)
+
+
 CASES = {
     "random-functions": Case(
         "random networks of six depths on a grid", "one network and depth at a time", "function", random_functions,
@@ -244,5 +276,10 @@ CASES = {
         "biases of recurrent networks, 64 units", "a loop over networks, automatic differentiation", "network and step",
         recurrent_biases, {"seeds": 8, "units": 64, "window": 60},
         {"seeds": ((4, 8, 16, 32), {}), "units": ((64, 128, 256), {"seeds": 4}), "window": ((30, 60, 120), {})},
+    ),
+    "transformers": Case(
+        "sequences that untrained transformers write", "one transformer at a time, keys and values kept", "token", written,
+        {"seeds": 8, "scales": 6, "length": 50},
+        {"seeds": ((4, 8, 16, 32), {}), "scales": ((2, 4, 8, 16), {}), "length": ((25, 50, 100), {})},
     ),
 }  # fmt: skip
