@@ -24,9 +24,8 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of outputs (seeds, 
 class Learning:
     """An ensemble with one output that learns `target` (seeds, points) at the points x, by Adam with this `rate`.
 
-    The tensors of `layers` are changed in place: from now on they are parts of one vector. x is (points, inputs) or (seeds,
-    points, inputs); `activation` is one of QUICK, `prefactor` as in `random_networks.forward`, `loss` as in
-    `trained_networks.fit`.
+    What is learned is one vector, which `hand_over` writes into the tensors of `layers`. x is (points, inputs) or (seeds, points,
+    inputs); `activation` is one of QUICK, `prefactor` as in `random_networks.forward`, `loss` as in `trained_networks.fit`.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class Learning:
         prefactor: float | Tensor,
     ):
         (self.forward, self.back), self.target, self.rate, self.loss = QUICK[activation], target, rate, loss
-        tensors = [layer[name] for layer in layers for name in ("weight", "bias")]
+        self.tensors = tensors = [layer[name] for layer in layers for name in ("weight", "bias")]
         self.flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         self.gradient, self.mean, self.mean_square, self.size = (torch.zeros_like(self.flat) for _ in range(4))
         counts = [tensor.numel() for tensor in tensors]
@@ -49,9 +48,8 @@ class Learning:
             [part.view(tensor.shape) for part, tensor in zip(vector.split(counts), tensors, strict=True)]
             for vector in (self.flat, self.gradient)
         )
-        for tensor, view in zip(tensors, views, strict=True):
-            tensor.data = view
-        self.weights, self.biases, self.to_weights, self.to_biases = views[::2], views[1::2], towards[::2], towards[1::2]
+        self.views, self.weights, self.biases = views, views[::2], views[1::2]
+        self.to_weights, self.to_biases = towards[::2], towards[1::2]
         seeds, points = target.shape
         self.x = x.expand(seeds, -1, -1)
         shapes = [(seeds, points, weight.shape[1]) for weight in self.weights[:-1]]
@@ -62,6 +60,11 @@ class Learning:
 
     def _hidden(self) -> list[tuple[Tensor, Tensor]]:
         return list(zip(self.weights[:-1], self.biases[:-1], strict=True))
+
+    def hand_over(self) -> None:
+        """Write what has been learned so far into the ensemble's tensors."""
+        for tensor, view in zip(self.tensors, self.views, strict=True):
+            tensor.copy_(view)
 
     def answers(self) -> Tensor:
         """Outputs at the points, (seeds, points)."""

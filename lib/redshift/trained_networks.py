@@ -125,7 +125,12 @@ def fit_network(
         return fit(parameters, predict, target, rate=rate, steps=steps, loss=loss, **watch)
     target = _target(predict(), target, loss)
     learning = gradients.Learning(layers, x, target, activation, rate=rate, loss=loss, prefactor=prefactor)
-    return _follow(learning.answers, learning.losses, learning.step, steps, every, observe, label)
+
+    def look() -> dict[str, Tensor]:
+        learning.hand_over()
+        return observe() if observe else {}
+
+    return _follow(learning.answers, learning.losses, learning.step, steps, every, look, label)
 
 
 def render(layers: list[Layer], activation: Activation, m: int = 64, prefactor: float | Tensor = 1.0) -> Tensor:
