@@ -126,6 +126,16 @@ def test_the_largest_run_decides():
     assert standing.verdict(claim(erratum="e"), record | {"verdict": "not reproduced"}) == "slip in print"
 
 
+def test_the_index_has_figures_before_equations_appendices_by_letter_and_named_statements_last():
+    from lib.press.rendering import verdict_pages
+
+    ordered = [("Figure", n) for n in ("2", "4a", "4f", "10", "B.1")] + [
+        ("Eq.", n) for n in ("3", "13-14", "A.2", "A.11", "C.1", "Proposition 3", "Theorem 1")
+    ]
+    assert sorted(reversed(ordered), key=verdict_pages.order) == ordered
+    assert [verdict_pages.own_name(n) for n in ("Proposition 3", "B.2", "4a")] == ["Proposition", "", ""]
+
+
 def test_totals_are_apart_by_author_and_leave_checks_out():
     held, fell = ({"measured": value, "verdict": verdict} for value, verdict in ((1.0, "reproduced"), (3.0, "not reproduced")))
     there = [

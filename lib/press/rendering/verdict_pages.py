@@ -97,10 +97,17 @@ def numbers(text: str) -> list[str]:
 
 
 def order(entry: tuple) -> tuple:
-    """Figures before tables before equations, by number, then by letter; appendices last."""
+    """Figures before tables before equations, by number, then by letter; appendices, then what has a name of its own."""
     kind, number = entry[0], entry[1]
-    digits = re.search(r"\d+", number)
-    return ([word for word, _ in SOURCES].index(kind), not number[:1].isdigit(), int(digits[0]) if digits else 0, number)
+    digits, appendix = re.search(r"\d+", number), re.match(r"[A-Za-z]*", number)[0]
+    name = own_name(number)
+    return ([word for word, _ in SOURCES].index(kind), name, appendix, int(digits[0]) if digits else 0, number)
+
+
+def own_name(number: str) -> str:
+    """'Proposition' of 'Proposition 3'; nothing for '3' and 'B.2', which are figures or equations without one."""
+    found = re.match(r"[A-Z][a-z]{2,}", number)
+    return found[0] if found else ""
 
 
 def line(head: str, where: str, what: str, anchor: str = "") -> str:
@@ -131,7 +138,8 @@ class FigureIndex(Generated):
             places = sorted({claim.page for claim, _ in found[word, number]})
             where = ", ".join(f'<a href="{self.address(page)}">{page.split("/")[1].replace("_", " ")}</a>' for page in places)
             anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
-            lines[word, number] = line(f"{word} {html.escape(number)}", where, " ".join(links), anchor)
+            head = html.escape(number if own_name(number) else f"{word} {number}")
+            lines[word, number] = line(head, where, " ".join(links), anchor)
         for entry in claims.index(self.part, self.book):
             where = self.figure(entry["at"]) if "at" in entry else "–"
             word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Figure", re.sub(r"^Eqs?\.?", "Eq.", entry["what"])).partition(" ")
