@@ -21,11 +21,6 @@ def main_results(book, part: str) -> list[tuple[claims.Claim, str]]:
     return sorted(found, key=lambda one: one[0].author != "paper")
 
 
-def said(claim: claims.Claim, verdict: str) -> str:
-    """The verdict on a main result in plain words."""
-    return PLAIN.get(verdict, verdict)
-
-
 def in_paper(claim: claims.Claim) -> str:
     """Figure, table or equation of the paper that a row is about, in short; else the section."""
     words = [f"{word.replace('Figure', 'Fig.')} {getattr(claim, field)}" for word, field in SOURCES if getattr(claim, field)]
@@ -42,7 +37,7 @@ class Results(Generated):
             alt = figure_alt(page, claim.hero) or ""
             picture = f":img-top: /_build/figures/{claim.hero}.png\n:img-alt: {alt}\n" if alt else ""
             whose = "found by this book" if claim.author == "book" else in_paper(claim)
-            mark = f"[{MARKS[verdict]} {said(claim, verdict)}]{{.verdict .{verdict.replace(' ', '-')}}}"
+            mark = f"[{MARKS[verdict]} {PLAIN.get(verdict, verdict)}]{{.verdict .{verdict.replace(' ', '-')}}}"
             link = f"{{claim}}`{claim.page.split('/')[1].replace('_', ' ')} <{claim.id}>`"
             note = f"\n\n[{claim.note}]{{.card-note}}" if claim.note and "$" not in claim.note else ""
             look = f":class-card: result {verdict.replace(' ', '-')}\n{picture}"
@@ -87,7 +82,7 @@ def in_lines(page: Generated, found: list[tuple[claims.Claim, str]]) -> str:
     for claim, verdict in found:
         ours = "<em>This book:</em> " if claim.author == "book" else ""
         sentence = f'{ours}<a href="{page.link(claim)}">{rows.to_html(claim.result)}</a>'
-        lines += f"<li>{badge_html(verdict, said(claim, verdict))} {sentence}</li>"
+        lines += f"<li>{badge_html(verdict, PLAIN.get(verdict, verdict))} {sentence}</li>"
     return f"<ul>{lines}</ul>"
 
 
@@ -98,16 +93,13 @@ def numbers(text: str) -> list[str]:
 
 def order(entry: tuple) -> tuple:
     """Figures before tables before equations, by number, then by letter; appendices, then what has a name of its own."""
-    kind, number = entry[0], entry[1]
-    digits, appendix = re.search(r"\d+", number), re.match(r"[A-Za-z]*", number)[0]
-    name = own_name(number)
-    return ([word for word, _ in SOURCES].index(kind), name, appendix, int(digits[0]) if digits else 0, number)
+    number, appendix, digits = (re.search(how, entry[1])[0] for how in (r".*", r"^[A-Za-z]*", r"\d+|$"))
+    return ([word for word, _ in SOURCES].index(entry[0]), own_name(number), appendix, int(digits or 0), number)
 
 
 def own_name(number: str) -> str:
     """'Proposition' of 'Proposition 3'; nothing for '3' and 'B.2', which are figures or equations without one."""
-    found = re.match(r"[A-Z][a-z]{2,}", number)
-    return found[0] if found else ""
+    return re.match(r"([A-Z][a-z]{2,})?", number)[0]
 
 
 def line(head: str, where: str, what: str, anchor: str = "") -> str:
@@ -138,8 +130,8 @@ class FigureIndex(Generated):
             places = sorted({claim.page for claim, _ in found[word, number]})
             where = ", ".join(f'<a href="{self.address(page)}">{page.split("/")[1].replace("_", " ")}</a>' for page in places)
             anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
-            head = html.escape(number if own_name(number) else f"{word} {number}")
-            lines[word, number] = line(head, where, " ".join(links), anchor)
+            head = number if own_name(number) else f"{word} {number}"
+            lines[word, number] = line(html.escape(head), where, " ".join(links), anchor)
         for entry in claims.index(self.part, self.book):
             where = self.figure(entry["at"]) if "at" in entry else "–"
             word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Figure", re.sub(r"^Eqs?\.?", "Eq.", entry["what"])).partition(" ")
