@@ -37,7 +37,7 @@ class Products:
         """a (..., rows, inner) times b (..., inner, columns): (..., rows, columns)."""
         key = name, a.shape, b.shape
         if key not in self.kept:
-            ensemble = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            ensemble = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
             new = a.new_empty(*ensemble, a.shape[-2], b.shape[-1])
             self.kept[key] = new, new.numpy() if new.device.type == "cpu" else None
         out, array = self.kept[key]

@@ -30,7 +30,12 @@ class Program:
         self.rows, self.labels, self.kinds, self.gates, self.share = rows, labels, kinds, gates, share
         self.detached = detached
         self.biases, self.products = [0.0, *biases[1:]], Products()
-        self.columns = rows.mT.contiguous() if rows[0].numel() < 4096 else rows.mT  # copying pays for small matrices only
+        self.renew()
+
+    def renew(self) -> None:
+        """To be called when other numbers were written into `rows`."""
+        small = self.rows[0].numel() < 4096  # copying pays for small matrices only
+        self.columns = self.rows.mT.contiguous() if small else self.rows.mT
 
     def forward(self, weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor | None], Tensor]:
         """What each layer is given, what its units' slopes are (None: one), and the answer (networks, items, outputs)."""

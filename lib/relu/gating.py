@@ -105,13 +105,10 @@ def effective_gates(on: Tensor, weight: Tensor) -> Tensor:
     One if all the weight is in units with one gate, n if it is spread evenly over n gates. `on` is what `gates` returns.
     """
     place = 2 ** torch.arange(on.shape[-1], device=on.device)
-    codes, flat = (on.long() * place).sum(-1).reshape(-1, on.shape[-2]), weight.reshape(-1, on.shape[-2])
-    result = []
-    for code, w in zip(codes, flat, strict=True):
-        _, index = code.unique(return_inverse=True)
-        each = torch.zeros(int(index.max()) + 1, dtype=w.dtype, device=w.device).index_add(0, index, w)
-        result.append(torch.special.entr(each / each.sum()).sum().exp())
-    return torch.stack(result).reshape(on.shape[:-2])
+    code, order = (on.long() * place).sum(-1).sort(dim=-1, stable=True)  # units with the same gate side by side
+    group = torch.nn.functional.pad((code[..., 1:] != code[..., :-1]).cumsum(-1), (1, 0))
+    each = torch.zeros_like(weight).scatter_add(-1, group, weight.gather(-1, order))  # (..., units), zero beyond the last gate
+    return torch.special.entr(each / each.sum(-1, keepdim=True)).sum(-1).exp()
 
 
 def _weighted(mask: Tensor, weight: Tensor) -> Tensor:

@@ -124,11 +124,19 @@ def _slope(networks: Ensemble, x: Tensor, y: Tensor, batch: int, seed: int) -> C
     batches = Batches(len(x), batch, int(networks.number.max()) + 1, seed)
     whole = torch.cat([x, x.new_ones(len(x), 1)], -1)  # with room for the constant pixel: a batch is copied once
 
+    programs: dict[int, Program] = {}  # by the number of networks that still train
+
     def slope(networks: Ensemble) -> list[Tensor]:
         chosen = batches.next()[networks.number].to(x.device)  # (networks, batch)
-        rows, labels = (part.index_select(0, chosen.flatten()).unflatten(0, chosen.shape) for part in (whole, y))
-        rows[..., -1] = networks.constant[:, None]
-        return networks.gradient(rows, labels)
+        if len(chosen) not in programs:
+            rows, labels = (part.new_empty(*chosen.shape, part.shape[1]) for part in (whole, y))
+            programs[len(chosen)] = Program(rows, labels, [networks.activation], [0.0, 0.0], [None], 1 / batch)
+        program = programs[len(chosen)]
+        for part, room in ((whole, program.rows), (y, program.labels)):
+            torch.index_select(part, 0, chosen.flatten(), out=room.flatten(0, 1))
+        program.rows[..., -1] = networks.constant[:, None]
+        program.renew()
+        return program.slope(networks.weights)
 
     return slope
 

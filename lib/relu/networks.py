@@ -107,7 +107,7 @@ def output(weights: Sequence[Tensor], x: Tensor, **kind: Unpack[Kind]) -> Tensor
 def _in_halves(weights: Sequence[Tensor], x: Tensor, products: Products, kind: Kind) -> Tensor:
     """`output` of both halves of an ensemble, or of halves of these; all that fit into the cache use the same memory."""
     ensemble, size = weights[0].shape[:-2], max(w.shape[:-1].numel() for w in weights) * x.shape[-1]
-    if size <= CACHED or max(ensemble) == 1:
+    if size <= 2 * CACHED or max(ensemble) == 1:  # nothing new is asked for, so that more fits
         return _answer(weights, x, products, **kind).clone()
     axis = max(range(len(ensemble)), key=ensemble.__getitem__)
     half, parts = ensemble[axis] // 2, []
