@@ -14,9 +14,9 @@ from torch.nn.functional import one_hot
 
 from lib import complexity
 from lib.data.datasets import Images
+from lib.linear.backpropagation import Program
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
-from lib.relu.backpropagation import Program
 from lib.relu.networks import initial_weights
 
 
@@ -51,7 +51,7 @@ class Ensemble:
             raise ValueError(f"activation is relu or linear, not {activation!r}")
         options = dict(seeds=seeds, conditions=(len(constants),), seed=seed, dtype=torch.float32, device=device)
         first, second = (w.flatten(0, 1) for w in initial_weights([pixels + 1, hidden, outputs], std, **options))
-        self.weights = [first.mT.contiguous().mT, second]  # units last in memory, as `backpropagation` likes them
+        self.weights = [first.mT.contiguous().mT, second]  # units last in memory, as `linear.backpropagation` likes them
         self.constant = torch.tensor(constants).repeat_interleave(seeds).to(device)  # (networks,)
         self.number = torch.arange(seeds).repeat(len(constants))  # (networks,) which of the seeds each one is
         self.activation = activation

@@ -20,11 +20,11 @@ from typing import TypedDict, Unpack
 import torch
 from torch import Tensor
 
+from lib.linear.backpropagation import Activation, Program, rows_of
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
 from lib.linear.products import Products, one_thread
 from lib.linear.shapes import WrongAxes, axes
-from lib.relu.backpropagation import Activation, Program, rows_of
 
 ACTIVATIONS = ("relu", "linear", "gated")
 CACHED = 2**18  # numbers of a layer, over all networks and items, that a processor's cache holds

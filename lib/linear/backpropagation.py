@@ -1,8 +1,8 @@
-"""Backpropagation by hand, for whole ensembles: the one gradient of this room.
+"""Backpropagation through layers by hand, for whole ensembles: the one gradient of `lib.relu`.
 
 Here, and only here, items are rows and units come last in memory: every product then runs over long contiguous rows, three
-times faster at the sizes of the book, and is written where it was written in the step before (`linear.products`). `networks`
-and `minibatches` bring their data into this form and take it out again.
+times faster at the sizes of the book, and is written where it was written in the step before (`products`). `relu.networks`
+and `relu.minibatches` bring their data into this form and take it out again.
 """
 
 from collections.abc import Callable
