@@ -26,6 +26,7 @@ from torch import Tensor
 
 from lib.gated.network import Data, Network, Path, one_per_seed
 from lib.linear.draws import Streams, random_matrix
+from lib.linear.products import Products
 
 Weights = dict[str, Tensor]
 
@@ -97,31 +98,31 @@ def _backward(network: Network, weights: Weights, data: Data, activity: dict[str
 def node_gradient(network: Network, data: Data) -> Callable[[Weights], Weights]:
     """`backpropagate` as a function of the weights alone, everything else looked up once: for many steps on the same data.
 
-    The weights are not checked, and no path is detached.
+    The weights are not checked, and no path is detached. What it returns is overwritten by the next call (`linear.products`).
     """
     data.check(network)
     gates, probability = data.gates, data.probability
 
-    def product(*names: str) -> Tensor | None:  # of the gates that there are
+    def both(*names: str) -> Tensor | None:  # the product of the gates that there are
         given = [gates[name] for name in names if name in gates]
         return None if not given else given[0] if len(given) == 1 else given[0] * given[1]
 
     rest = [node for node in network.order if node not in data.x]
     into = {node: [(edge.name, edge.source, gates.get(edge.name)) for edge in network.incoming[node]] for node in rest}
     out_of = {node: [edge.name for edge in network.outgoing[node]] for node in rest}
-    back = {node: [(edge.name, edge.source, product(node, edge.name)) for edge in network.incoming[node]] for node in rest}
+    back = {node: [(edge.name, edge.source, both(node, edge.name)) for edge in network.incoming[node]] for node in rest}
     inputs = {node: (x * probability).mT for node, x in data.x.items()}
-    outputs = set(network.outputs)
+    outputs, product = set(network.outputs), Products()
 
     def slope(weights: Weights) -> Weights:
         activity = dict(data.x)
         for node in rest:
             total = None
             for name, source, gate in into[node]:
-                signal = weights[name] @ activity[source]
-                signal = signal if gate is None else gate * signal
-                total = signal if total is None else total + signal
-            activity[node] = gates[node] * total if node in gates else total
+                signal = product(("into", name), weights[name], activity[source])
+                signal = signal if gate is None else signal.mul_(gate)
+                total = signal if total is None else total.add_(signal)
+            activity[node] = total.mul_(gates[node]) if node in gates else total
         seen = inputs | {node: (activity[node] * probability).mT for node in rest if out_of[node]}
         arriving, found = {}, {}
         for node in reversed(rest):
@@ -130,11 +131,11 @@ def node_gradient(network: Network, data: Data) -> Callable[[Weights], Weights]:
             else:
                 felt = None
                 for name in out_of[node]:
-                    part = weights[name].mT @ arriving[name]
-                    felt = part if felt is None else felt + part
+                    part = product(("back", name), weights[name].mT, arriving[name])
+                    felt = part if felt is None else felt.add_(part)
             for name, source, gate in back[node]:
                 arriving[name] = felt if gate is None else gate * felt
-                found[name] = arriving[name] @ seen[source]
+                found[name] = product(("slope", name), arriving[name], seen[source])
         return {name: found[name] for name in network.edges}
 
     return slope

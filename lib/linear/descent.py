@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from lib.linear.products import one_thread
 from lib.linear.shapes import WrongAxes, axes
 
 Weights = Sequence[Tensor] | dict[Any, Tensor]  # one tensor per layer, or one per edge of a graph
@@ -101,7 +102,7 @@ def descend(
 
     # A bar only where somebody watches a terminal: never into a page, a log file or a test report.
     bar = tqdm(total=steps, desc=label or "steps", disable=not (label and sys.stderr.isatty()), leave=False)
-    with torch.no_grad(), bar:
+    with torch.no_grad(), one_thread(), bar:
         look(0)
         for now in range(1, steps + 1):
             slope = gradient(weights)

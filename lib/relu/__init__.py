@@ -1,6 +1,6 @@
 """ReLU networks trained from small weights (Make Haste Slowly; Bias-mediated early linearization).
 
-`networks` draws, runs and trains them (`backpropagation` is the gradient by hand), `gating` says which units are on when,
+`networks` draws, runs and trains them (`linear.backpropagation` is the gradient by hand), `gating` says which units are on when,
 `realisable` which gates there can be. `separability` and `contexts` are the races of Make Haste Slowly; `linearization`
 belongs to early linearisation, `representations` to the geometry of hidden layers. `minibatches` trains the same
 networks on images, which are rows there, (images, pixels); everywhere else items are columns.
@@ -31,7 +31,6 @@ __getattr__, __dir__, __all__ = door(
             "schedule",
             "into_column_space",
         ),
-        "backpropagation": (),
         "gating": (
             "gates",
             "gates_of",

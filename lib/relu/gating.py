@@ -105,13 +105,10 @@ def effective_gates(on: Tensor, weight: Tensor) -> Tensor:
     One if all the weight is in units with one gate, n if it is spread evenly over n gates. `on` is what `gates` returns.
     """
     place = 2 ** torch.arange(on.shape[-1], device=on.device)
-    codes, flat = (on.long() * place).sum(-1).reshape(-1, on.shape[-2]), weight.reshape(-1, on.shape[-2])
-    result = []
-    for code, w in zip(codes, flat, strict=True):
-        _, index = code.unique(return_inverse=True)
-        each = torch.zeros(int(index.max()) + 1, dtype=w.dtype, device=w.device).index_add(0, index, w)
-        result.append(torch.special.entr(each / each.sum()).sum().exp())
-    return torch.stack(result).reshape(on.shape[:-2])
+    code, order = (on.long() * place).sum(-1).sort(dim=-1, stable=True)  # units with the same gate side by side
+    group = torch.nn.functional.pad((code[..., 1:] != code[..., :-1]).cumsum(-1), (1, 0))
+    each = torch.zeros_like(weight).scatter_add(-1, group, weight.gather(-1, order))  # (..., units), zero beyond the last gate
+    return torch.special.entr(each / each.sum(-1, keepdim=True)).sum(-1).exp()
 
 
 def _weighted(mask: Tensor, weight: Tensor) -> Tensor:
@@ -140,7 +137,7 @@ def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Ten
     if clusters > len(points):
         raise ValueError(f"cluster_gates: {clusters} clusters, but only {len(points)} different patterns that are ever on")
     with threadpool_limits(1):  # threads wait for each other longer than they work, and change the order of sums
-        fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.double().numpy(), sample_weight=counts.numpy())
+        fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.float().numpy(), sample_weight=counts.numpy())
     centroids = torch.as_tensor(fit.cluster_centers_)
     size = torch.zeros(clusters, dtype=torch.float64).index_add(0, torch.as_tensor(fit.labels_).long(), counts.double())
     order = centroids.round(decimals=6).sum(-1).argsort(descending=True, stable=True)

@@ -14,9 +14,9 @@ from torch.nn.functional import one_hot
 
 from lib import complexity
 from lib.data.datasets import Images
+from lib.linear.backpropagation import Program
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
-from lib.relu.backpropagation import Program
 from lib.relu.networks import initial_weights
 
 
@@ -51,7 +51,7 @@ class Ensemble:
             raise ValueError(f"activation is relu or linear, not {activation!r}")
         options = dict(seeds=seeds, conditions=(len(constants),), seed=seed, dtype=torch.float32, device=device)
         first, second = (w.flatten(0, 1) for w in initial_weights([pixels + 1, hidden, outputs], std, **options))
-        self.weights = [first.mT.contiguous().mT, second]  # units last in memory, as `backpropagation` likes them
+        self.weights = [first.mT.contiguous().mT, second]  # units last in memory, as `linear.backpropagation` likes them
         self.constant = torch.tensor(constants).repeat_interleave(seeds).to(device)  # (networks,)
         self.number = torch.arange(seeds).repeat(len(constants))  # (networks,) which of the seeds each one is
         self.activation = activation
@@ -86,11 +86,25 @@ class Ensemble:
         return complexity.effective_rank_of_gram(self.hidden(x).mT.double(), centred)
 
     def only(self, chosen: Tensor) -> "Ensemble":
-        """The chosen networks alone; `chosen` (networks,) is boolean."""
+        """The chosen networks alone; `chosen` (networks,) is boolean, or their numbers."""
         part = object.__new__(Ensemble)
         part.weights = [self.weights[0].mT[chosen].mT, self.weights[1][chosen]]
         part.constant, part.number, part.activation = self.constant[chosen], self.number[chosen], self.activation
         return part
+
+    def seeing(self, pixels: Tensor) -> "Ensemble":
+        """The same networks without the weights of all but some pixels, given by their numbers; the constant pixel stays."""
+        part = self.only(slice(None))
+        columns = torch.cat([pixels, pixels.new_tensor([self.weights[0].shape[-1] - 1])])
+        part.weights = [self.weights[0].mT.index_select(1, columns).mT, self.weights[1].clone()]
+        return part
+
+    def take(self, part: "Ensemble", pixels: Tensor) -> "Ensemble":
+        """Take over the weights of `part`, the same networks `seeing` some pixels."""
+        first, second = part.weights
+        self.weights[0].mT[:, pixels], self.weights[0].mT[:, -1] = first.mT[:, :-1], first.mT[:, -1]
+        self.weights[1].copy_(second)
+        return self
 
     def gradient(self, x: Tensor, y: Tensor) -> list[Tensor]:
         """+dL/dW of the mean loss of a batch: x (networks, images, pixels), or `rows` of it; y (networks, images, outputs)."""
@@ -119,16 +133,29 @@ class Batches:
         return self.order[:, self.place - self.batch : self.place]
 
 
+def _bright(x: Tensor) -> Tensor:
+    """The numbers of the pixels that some image has, (pixels,): the weights of all others never change."""
+    return (x != 0).any(0).nonzero()[:, 0]
+
+
 def _slope(networks: Ensemble, x: Tensor, y: Tensor, batch: int, seed: int) -> Callable[[Ensemble], list[Tensor]]:
     """The function that draws the next batch of every network and returns the gradient on it."""
     batches = Batches(len(x), batch, int(networks.number.max()) + 1, seed)
     whole = torch.cat([x, x.new_ones(len(x), 1)], -1)  # with room for the constant pixel: a batch is copied once
 
+    programs: dict[int, Program] = {}  # by the number of networks that still train
+
     def slope(networks: Ensemble) -> list[Tensor]:
         chosen = batches.next()[networks.number].to(x.device)  # (networks, batch)
-        rows, labels = (part.index_select(0, chosen.flatten()).unflatten(0, chosen.shape) for part in (whole, y))
-        rows[..., -1] = networks.constant[:, None]
-        return networks.gradient(rows, labels)
+        if len(chosen) not in programs:
+            rows, labels = (part.new_empty(*chosen.shape, part.shape[1]) for part in (whole, y))
+            programs[len(chosen)] = Program(rows, labels, [networks.activation], [0.0, 0.0], [None], 1 / batch)
+        program = programs[len(chosen)]
+        for part, room in ((whole, program.rows), (y, program.labels)):
+            torch.index_select(part, 0, chosen.flatten(), out=room.flatten(0, 1))
+        program.rows[..., -1] = networks.constant[:, None]
+        program.renew()
+        return program.slope(networks.weights)
 
     return slope
 
@@ -140,11 +167,16 @@ def train(networks: Ensemble, x: Tensor, y: Tensor, *, step: float, steps: int, 
     Records, (times, networks) each: "loss"; "on", the share of hidden units that none of these images switches off; and
     "open", the share of images for which a unit is on, in the mean over units weighted by the size of their weights.
     """
+    pixels = _bright(x)
+    x, whole, networks = x[:, pixels], networks, networks.seeing(pixels)
+    others = whole.weights[0][..., :-1].clone()
+    others[..., pixels] = 0.0
+    others = others.square().sum(-1)  # (networks, hidden): what the weights of all other pixels add to a unit's size
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
         h = networks.hidden(x[:watched])  # (networks, images, hidden)
         share = (h > 0).float().mean(1)  # (networks, hidden)
-        size = w[0].norm(dim=2) * w[1].norm(dim=1)
+        size = (w[0].norm(dim=2).square() + others).sqrt() * w[1].norm(dim=1)
         return {
             "loss": (h @ w[1].mT - y[:watched]).square().sum(-1).mean(-1) / 2,
             "on": (share == 1).double().mean(-1),
@@ -153,6 +185,7 @@ def train(networks: Ensemble, x: Tensor, y: Tensor, *, step: float, steps: int, 
 
     slope = _slope(networks, x, y, batch, seed)
     run = descend(networks.weights, lambda _: slope(networks), step=step, steps=steps, every=every, observe=watch)
+    whole.take(networks, pixels)
     return Recording(run.time, {name: values.double().cpu() for name, values in run.values.items()})
 
 
@@ -167,7 +200,8 @@ def train_to(networks: Ensemble, x: Tensor, y: Tensor, levels: Sequence[float],
     not get there in `limit` steps, and beside them "steps" and "training loss" (that on the watched images) at each stop. A
     network that has reached the last level leaves the ensemble.
     """
-    count = len(networks.constant)
+    count, pixels = len(networks.constant), _bright(x)
+    x, whole, networks = x[:, pixels], networks, networks.seeing(pixels)
     slope = _slope(networks, x, y, batch, seed)
     seen: dict[str, Tensor] = {}
     left, reached = torch.arange(count), torch.zeros(count, dtype=torch.long)  # who still trains, levels behind each
@@ -181,7 +215,7 @@ def train_to(networks: Ensemble, x: Tensor, y: Tensor, levels: Sequence[float],
                 here = (loss <= level).cpu() & (reached[left] == k)
                 if here.any():
                     stop = {"steps": torch.full((int(here.sum()),), now), "training loss": loss[here]}
-                    for name, values in (stop | examine(networks.only(here))).items():
+                    for name, values in (stop | examine(whole.only(left[here]).take(networks.only(here), pixels))).items():
                         seen.setdefault(name, torch.full((len(levels), count), torch.nan, dtype=torch.float64))
                         seen[name][k, left[here]] = values.double().cpu()
                     reached[left[here]] += 1

@@ -20,10 +20,11 @@ from typing import TypedDict, Unpack
 import torch
 from torch import Tensor
 
+from lib.linear.backpropagation import Activation, Program, rows_of
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
+from lib.linear.products import Products, one_thread
 from lib.linear.shapes import WrongAxes, axes
-from lib.relu.backpropagation import Activation, Program, rows_of
 
 ACTIVATIONS = ("relu", "linear", "gated")
 CACHED = 2**18  # numbers of a layer, over all networks and items, that a processor's cache holds
@@ -95,16 +96,36 @@ def output(weights: Sequence[Tensor], x: Tensor, **kind: Unpack[Kind]) -> Tensor
     An ensemble whose layers do not fit into the processor's cache is asked in halves: the same numbers, many times faster.
     """
     ensemble, size = weights[0].shape[:-2], max(w.shape[:-1].numel() for w in weights) * x.shape[-1]
-    if size <= CACHED or max(ensemble, default=1) == 1 or x.dim() not in (2, len(ensemble) + 2):
+    slopes = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*weights, x))
+    if size <= CACHED or max(ensemble, default=1) == 1 or x.dim() not in (2, len(ensemble) + 2) or slopes:
         return preactivations(weights, x, **kind)[-1]
     _fits("the network", weights, _per_layer(kind.get("bias", 0.0), len(weights)), x)
+    with torch.no_grad(), one_thread():
+        return _in_halves(weights, x, Products(), kind)
+
+
+def _in_halves(weights: Sequence[Tensor], x: Tensor, products: Products, kind: Kind) -> Tensor:
+    """`output` of both halves of an ensemble, or of halves of these; all that fit into the cache use the same memory."""
+    ensemble, size = weights[0].shape[:-2], max(w.shape[:-1].numel() for w in weights) * x.shape[-1]
+    if size <= 2 * CACHED or max(ensemble) == 1:  # nothing new is asked for, so that more fits
+        return _answer(weights, x, products, **kind).clone()
     axis = max(range(len(ensemble)), key=ensemble.__getitem__)
     half, parts = ensemble[axis] // 2, []
     for first, count in ((0, half), (half, ensemble[axis] - half)):
         *some, seen = (_part(tensor, axis, first, count) for tensor in (*weights, x))
         gates = kind.get("fixed") and [_part(gate, axis, first, count) for gate in kind["fixed"]]
-        parts.append(output(some, seen, **(kind | {"fixed": gates})))
+        parts.append(_in_halves(some, seen, products, kind | {"fixed": gates}))
     return torch.cat(parts, axis)
+
+
+def _answer(weights: Sequence[Tensor], x: Tensor, products: Products, bias=0.0, activation="relu", fixed=None) -> Tensor:
+    """The last of the `preactivations`, each in place of the one before it in memory."""
+    kinds, h = _kinds(activation, fixed, len(weights) - 1), x
+    for layer, (w, b) in enumerate(zip(weights, _per_layer(bias, len(weights)), strict=True)):
+        h = products(layer, w, _with_bias(h, b))
+        if layer < len(kinds):
+            h = h.relu_() if kinds[layer] == "relu" else _activated(h, kinds[layer], fixed[layer] if fixed else None)
+    return h
 
 
 def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:

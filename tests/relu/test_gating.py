@@ -127,3 +127,17 @@ def test_effective_gates_count_the_different_ones():
     on = torch.tensor([[[1, 0], [1, 0], [0, 1], [1, 1]]] * 3).bool()
     weight = torch.tensor([[1.0, 1, 2, 2], [1, 0, 0, 0], [0, 0, 3, 3]], dtype=torch.float64)
     torch.testing.assert_close(relu.effective_gates(on, weight), torch.tensor([3.0, 1, 2], dtype=torch.float64))
+
+
+def test_effective_gates_of_many_networks_are_those_of_each_counted_gate_by_gate():
+    generator = torch.Generator().manual_seed(2)
+    on = torch.rand(2, 3, 30, 3, generator=generator) > 0.4
+    weight = torch.rand(2, 3, 30, generator=generator, dtype=torch.float64)
+    for i in range(2):
+        for j in range(3):
+            total = {}
+            for pattern, w in zip(on[i, j].tolist(), weight[i, j].tolist(), strict=True):
+                total[tuple(pattern)] = total.get(tuple(pattern), 0.0) + w
+            share = torch.tensor(list(total.values()), dtype=torch.float64) / weight[i, j].sum()
+            plain = (-share * share.log()).sum().exp()
+            torch.testing.assert_close(relu.effective_gates(on, weight)[i, j], plain, rtol=1e-13, atol=0)

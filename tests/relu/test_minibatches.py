@@ -162,3 +162,28 @@ def test_hidden_layer_without_copying_equals_augmented_rows():
     assert torch.allclose(networks.hidden(x), plain, atol=1e-5)
     assert networks.effective_rank(x).shape == (4,)
     assert not torch.allclose(networks.effective_rank(x), networks.effective_rank(x, centred=True))
+
+
+def test_dark_pixels_are_left_out_and_nothing_else_changes(monkeypatch):
+    x, y, x_test, _ = minibatches.prepared(images(), "pixel mean")
+    dark = torch.tensor([1, 6, 15])
+    x[:, dark] = 0.0
+    assert minibatches._bright(x).tolist() == [k for k in range(16) if k not in dark]
+
+    def tested(part):
+        return {"answers": part.answers(x_test).square().sum((-2, -1))}
+
+    def run():
+        networks = minibatches.Ensemble(16, 3, 12, 0.1, (2.0, 0.0), 2)
+        start = networks.weights[0].clone()
+        seen = minibatches.train(networks, x, y, step=0.05, steps=40, batch=8)
+        assert torch.equal(networks.weights[0][..., dark], start[..., dark])
+        last = minibatches.Ensemble(16, 3, 12, 0.1, (2.0, 0.0), 2)
+        stops = minibatches.train_to(last, x, y, (0.33, 0.3), tested, step=0.05, batch=8, every=10)
+        assert not any(values.isnan().any() for values in stops.values())
+        return [*networks.weights, networks.answers(x_test), *seen.values.values(), *stops.values()]
+
+    left_out = run()
+    monkeypatch.setattr(minibatches, "_bright", lambda x: torch.arange(x.shape[1]))
+    for fast, plain in zip(left_out, run(), strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-5, atol=1e-6)  # single precision

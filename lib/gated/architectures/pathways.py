@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
+from lib.linear.products import Products
 from lib.linear.shapes import axes
 
 
@@ -124,7 +125,10 @@ def gradient(
 def _slope(
     inputs: Tensor, y: Tensor, reduction: str, detached: Collection[int] = ()
 ) -> Callable[[Sequence[Tensor]], list[Tensor]]:
-    """`gradient` with the correlations computed once. All pathways' features stand side by side, pathways · features."""
+    """`gradient` with the correlations computed once. All pathways' features stand side by side, pathways · features.
+
+    What it returns is overwritten by the next call (`linear.products`).
+    """
     pathways, features = inputs.shape[-3:-1]
     flat = inputs.flatten(-3, -2)
     items = _items(y, reduction)
@@ -139,12 +143,15 @@ def _slope(
 
     minus_target, heard = -yx.mT.contiguous(), xx.mT.contiguous()
 
+    product = Products()
+
     def of(weights: Sequence[Tensor]) -> list[Tensor]:
         # Transposed, the maps of all pathways lie on top of each other as they come: nothing is copied.
         w1, w2 = weights
-        total = (w1.mT @ w2.mT).flatten(-3, -2)  # (..., pathways · features, outputs)
-        error = (heard @ total).add_(minus_target).unflatten(-2, (pathways, -1)).mT  # (..., pathways, outputs, features)
-        return [w2.mT @ error, error @ w1.mT]
+        total = product("total", w1.mT, w2.mT).flatten(-3, -2)  # (..., pathways · features, outputs)
+        left = product("left", heard, total).add_(minus_target)  # what is left to learn
+        error = left.unflatten(-2, (pathways, -1)).mT  # (..., pathways, outputs, features)
+        return [product("w1", w2.mT, error), product("w2", error, w1.mT)]
 
     return of
 

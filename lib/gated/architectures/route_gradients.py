@@ -1,13 +1,16 @@
 """The gradient of a routing network, (weights) -> dL/dW, with everything that does not change in training computed once.
 
 Both programs take a `routing.Task`'s `yx` (domains, outputs, features) and `variance` (domains, features), a mask (M, M) or
-(seeds, M, M), and weights `like` which they compute: its dtype, device and number of seeds.
+(seeds, M, M), and weights `like` which they compute: its dtype, device and number of seeds. What they return is overwritten by
+the next call (`linear.products`).
 """
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+
+from lib.linear.products import Products
 
 Gradient = Callable[[Sequence[Tensor]], list[Tensor]]
 
@@ -21,12 +24,19 @@ def all_routes(yx: Tensor, variance: Tensor, mask: Tensor, like: Tensor) -> Grad
     minus_target = -seen * yx.to(like).transpose(0, 1).reshape(outputs, -1).repeat(domains, 1)
     seen_variance = seen * variance.to(like).reshape(-1)
 
+    product = Products()
+
     def of(weights: Sequence[Tensor]) -> list[Tensor]:
         encoders, middle, decoders = weights
-        inner = middle @ encoders  # (seeds, hidden, M features)
-        error = torch.addcmul(minus_target, seen_variance, decoders @ inner)  # (seeds, M outputs, M features)
-        back = decoders.mT @ error
-        return [middle.mT @ back, back @ encoders.mT, error @ inner.mT]
+        inner = product("inner", middle, encoders)  # (seeds, hidden, M features)
+        maps = product("maps", decoders, inner)  # (seeds, M outputs, M features)
+        error = torch.addcmul(minus_target, seen_variance, maps, out=maps)
+        back = product("back", decoders.mT, error)
+        return [
+            product("encoders", middle.mT, back),
+            product("middle", back, encoders.mT),
+            product("decoders", error, inner.mT),
+        ]
 
     return of
 
@@ -49,14 +59,19 @@ def few_routes(yx: Tensor, variance: Tensor, mask: Tensor, like: Tensor) -> Grad
     minus_target = (-share * yx.to(like).mT.repeat(1, 1, most)).flatten(0, 1)  # (seeds · in, features, K outputs)
     seen_variance = (share * variance.to(like)[..., None]).flatten(0, 1)
 
+    product, hidden = Products(), like.shape[-2]
+    chosen, read = like.new_empty(len(rows), hidden), like.new_empty(seeds * domains * outputs, hidden)
+
     def of(weights: Sequence[Tensor]) -> list[Tensor]:
         encoders, middle, decoders = weights
-        inner = (encoders.mT @ middle.mT).reshape(seeds * domains, features, -1)
-        readers = decoders.reshape(seeds * domains * outputs, -1)
-        chosen = readers.index_select(0, rows).reshape(seeds * domains, most * outputs, -1)
-        error = torch.addcmul(minus_target, seen_variance, inner @ chosen.mT)  # (seeds · in, features, K outputs)
-        back = (error @ chosen).reshape(seeds, domains * features, -1)
-        read = torch.zeros_like(readers).index_add_(0, rows, (error.mT @ inner).flatten(0, 1))
-        return [(back @ middle).mT, back.mT @ encoders.mT, read.reshape(decoders.shape)]
+        inner = product("inner", encoders.mT, middle.mT).view(seeds * domains, features, hidden)
+        torch.index_select(decoders.reshape(read.shape), 0, rows, out=chosen)
+        readers = chosen.view(seeds * domains, most * outputs, hidden)
+        maps = product("maps", inner, readers.mT)  # (seeds · in, features, K outputs)
+        error = torch.addcmul(minus_target, seen_variance, maps, out=maps)
+        back = product("back", error, readers).view(seeds, domains * features, hidden)
+        read.zero_().index_add_(0, rows, product("read", error.mT, inner).flatten(0, 1))
+        first = product("encoders", back, middle).mT
+        return [first, product("middle", back.mT, encoders.mT), read.view(decoders.shape)]
 
     return of

@@ -1,7 +1,8 @@
-"""Backpropagation by hand, for whole ensembles: the one gradient of this room.
+"""Backpropagation through layers by hand, for whole ensembles: the one gradient of `lib.relu`.
 
 Here, and only here, items are rows and units come last in memory: every product then runs over long contiguous rows, three
-times faster at the sizes of the book. `networks` and `minibatches` bring their data into this form and take it out again.
+times faster at the sizes of the book, and is written where it was written in the step before (`products`). `relu.networks`
+and `relu.minibatches` bring their data into this form and take it out again.
 """
 
 from collections.abc import Callable
@@ -9,29 +10,38 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lib.linear.products import Products
+
 Activation = str | Callable[[Tensor], Tensor]
+_THRESHOLD = torch.ops.aten.threshold_backward.grad_input
 
 
 class Program:
     """Loss and gradient of flat networks, weights (networks, out, in), on rows (networks, items, features).
 
-    Built once per data set and called in every step, so it checks nothing. `rows` already has the first layer's constant;
-    `gates` are None or (networks or 1, items or 1, units) for each hidden layer. The last `detached` units of the last hidden
-    layer hear the error of the whole network, all others only the error that the network without those units makes.
+    Built once per data set and called in every step, so it checks nothing, and what it returns holds until the next call.
+    `rows` already has the first layer's constant; `gates` are None or (networks or 1, items or 1, units) for each hidden layer.
+    The last `detached` units of the last hidden layer hear the error of the whole network, all others only the error that the
+    network without those units makes.
     """
 
     def __init__(self, rows: Tensor, labels: Tensor, kinds: list[Activation], biases: list[float],
                  gates: list[Tensor | None], share: float, detached: int = 0):  # fmt: skip
         self.rows, self.labels, self.kinds, self.gates, self.share = rows, labels, kinds, gates, share
         self.detached = detached
-        self.biases = [0.0, *biases[1:]]
-        self.columns = rows.mT.contiguous() if rows[0].numel() < 4096 else rows.mT  # copying pays for small matrices only
+        self.biases, self.products = [0.0, *biases[1:]], Products()
+        self.renew()
+
+    def renew(self) -> None:
+        """To be called when other numbers were written into `rows`."""
+        small = self.rows[0].numel() < 4096  # copying pays for small matrices only
+        self.columns = self.rows.mT.contiguous() if small else self.rows.mT
 
     def forward(self, weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor | None], Tensor]:
         """What each layer is given, what its units' slopes are (None: one), and the answer (networks, items, outputs)."""
         given, slopes = [self.rows], []
         for layer, (w, b) in enumerate(zip(weights, self.biases, strict=True)):
-            z = torch.bmm(given[-1], (w[..., :-1] if b else w).mT)  # (networks, items, units)
+            z = self.products(("given", layer), given[-1], (w[..., :-1] if b else w).mT)  # (networks, items, units)
             if b:
                 z.add_(w[..., -1].mul(b)[:, None])
             if layer == len(self.kinds):
@@ -67,26 +77,27 @@ class Program:
                 back, g = self._split(back, given[layer], w)
                 result.append(g)
             elif layer == last:
-                g = torch.bmm(back.mT, given[layer])  # in memory as the matrices: units last
+                g = self.products(("slope", layer), back.mT, given[layer])  # in memory as the matrices: units last
                 result.append(torch.cat([g, back.sum(1).mul(b)[..., None]], -1) if b else g)
             else:
-                g = torch.bmm(given[layer].mT if layer else self.columns, back)
+                g = self.products(("slope", layer), given[layer].mT if layer else self.columns, back)
                 result.append((torch.cat([g, back.sum(1, keepdim=True).mul(b)], 1) if b else g).mT)
             if layer:
                 if layer != last or not self.detached:
-                    back = torch.bmm(back, w[..., :-1] if b else w)  # (networks, items, units)
+                    back = self.products(("back", layer), back, w[..., :-1] if b else w)  # (networks, items, units)
                 if self.kinds[layer - 1] == "relu":
-                    back = torch.ops.aten.threshold_backward(back, given[layer], 0)  # keeps it where the unit is on
+                    _THRESHOLD(back, given[layer], 0, grad_input=back)  # keeps it where the unit is on
                 elif slopes[layer - 1] is not None:
                     back.mul_(slopes[layer - 1])
         return result[::-1]
 
     def _split(self, error: Tensor, given: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
         """What comes back to the last hidden layer, and the readout's gradient, where some units are detached."""
-        kept = w.shape[-1] - self.detached
-        own = error - torch.bmm(given[..., kept:], w[..., kept:].mT).mul_(self.share)  # the error without the detached units
-        back = torch.cat([torch.bmm(own, w[..., :kept]), torch.bmm(error, w[..., kept:])], -1)
-        return back, torch.cat([torch.bmm(own.mT, given[..., :kept]), torch.bmm(error.mT, given[..., kept:])], -1)
+        (early, late), (first, last) = (part.tensor_split((w.shape[-1] - self.detached,), -1) for part in (given, w))
+        own = error - self.products("late", late, last.mT).mul_(self.share)  # the error without the detached units
+        back = torch.cat([self.products("back to early", own, first), self.products("back to late", error, last)], -1)
+        slopes = self.products("early slope", own.mT, early), self.products("late slope", error.mT, late)
+        return back, torch.cat(slopes, -1)
 
 
 def rows_of(data: Tensor, ensemble: torch.Size, spread: bool = True) -> Tensor:
