@@ -215,6 +215,18 @@ def losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
     return -outputs.log_softmax(-1).gather(-1, y.expand(len(outputs), -1)[..., None]).mean((1, 2))
 
 
+def towards_outputs(outputs: Tensor, y: Tensor, loss: str) -> tuple[Tensor, Tensor]:
+    """The loss (seeds,), and the gradient of its sum over items towards the outputs (seeds, batch, classes)."""
+    if loss == "squared":
+        error = outputs - y
+        return error.square().sum(-1).mean(-1) / 2, error
+    log_p = outputs.log_softmax(-1)
+    target = y.expand(len(outputs), -1)[..., None]
+    now = -log_p.gather(-1, target).mean((1, 2))
+    error = log_p.exp_()
+    return now, error.scatter_add_(-1, target, torch.full_like(target, -1.0, dtype=error.dtype))
+
+
 # At the door
 
 
