@@ -10,7 +10,7 @@ from torch import Tensor
 class Adam:
     """Adam for `parameters`, changed in place: what `torch.optim.Adam` does with a rate that may be another at each step."""
 
-    def __init__(self, parameters: list[Tensor], epsilon: float = 1e-8):
+    def __init__(self, parameters: list[Tensor], epsilon: float):
         self.parameters, self.epsilon = [p.detach() for p in parameters], epsilon  # views: the numbers are the same
         self.means, self.squares = ([torch.zeros_like(p) for p in self.parameters] for _ in range(2))
         self.steps = [torch.zeros((), device=p.device) for p in parameters]

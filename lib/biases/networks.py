@@ -188,12 +188,13 @@ def mean_loss(
     y: Tensor,
     *,
     loss: str = "cross-entropy",
-    **options: Tensor | float | None,
+    mask: Tensor | None = None,
+    output_bias: Tensor | float = 0.0,
 ) -> Tensor:
     """The loss that training lowers, on any images, (seeds,): mean over items of the cross-entropy with labels y (items,),
-    or of half the squared error with targets y (items, classes). `options` are those of `answers`."""
+    or of half the squared error with targets y (items, classes)."""
     y = targets("mean_loss", network, y, loss, x)
-    return losses(answers(network, bias, x, **options), y, loss)
+    return losses(answers(network, bias, x, mask, output_bias), y, loss)
 
 
 def unit_variance(
