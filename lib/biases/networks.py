@@ -10,6 +10,7 @@ their `PreActivations` take their place. The networks of an ensemble lie side by
 them learn in one pass; biases and masks are (seeds, units).
 """
 
+import copy
 import math
 import tempfile
 from collections.abc import Iterator
@@ -108,12 +109,11 @@ class PreActivations:
                 self.values = torch.from_numpy(np.memmap(file, kind, "w+", shape=shape))
         else:
             self.values = torch.from_numpy(np.empty(shape, kind))  # NumPy asks for huge pages: rows are read at random
-        double = dtype == "float64"
-        w = network.w.double() if double else network.w
+        x, w, offset = varied(*(v.double() if dtype == "float64" else v for v in (x, network.w)))
         self.scale = torch.ones(len(x), dtype=w.dtype, device=x.device)
         for start in range(0, len(x), chunk):
             part = slice(start, start + chunk)
-            exact = (x[part].double() if double else x[part]) @ w.T  # (chunk, units)
+            exact = torch.addmm(offset, x[part], w.T)  # (chunk, units)
             if dtype == "int16":
                 largest = torch.maximum(exact.amax(1), -exact.amin(1))  # not abs(): no second copy of the chunk
                 self.scale[part] = (largest / 32767).clamp(min=1e-30)
@@ -123,9 +123,29 @@ class PreActivations:
     def __len__(self) -> int:
         return len(self.values)
 
+    def narrowed(self, network: Frozen) -> "PreActivations":
+        """The same for a narrower network, in the same memory: the networks of a seed have their first units in common."""
+        units = len(network.w)
+        if network.seeds != 1 or self.network.seeds != 1 or not torch.equal(self.network.w[:units], network.w):
+            raise ValueError("narrowed: the units of this network must be the first ones of the network of the pre-activations")
+        made = copy.copy(self)
+        made.network, made.values = network, self.values[:, :units]
+        return made
+
     def restored(self) -> Tensor:
         """W x (items, seeds · units) in floating point."""
         return self.values if self.values.is_floating_point() else self.values.float().mul_(self.scale[:, None])
+
+
+def varied(x: Tensor, w: Tensor, enough: int = 500) -> tuple[Tensor, Tensor, Tensor]:
+    """Images and weights without the pixels that are the same in all images, and what these hand to each unit, (units,).
+
+    So that W x = w x + offset of smaller w and x, where there are `enough` images and a tenth of the pixels or more to leave out.
+    """
+    differ = (x != x[:1]).any(0)
+    if len(x) < enough or 10 * int(differ.sum()) > 9 * len(differ):
+        return x, w, w.new_zeros(len(w))
+    return x[:, differ], w[:, differ], w[:, ~differ] @ x[0, ~differ]
 
 
 # What a network answers, and what its units do
@@ -166,9 +186,10 @@ def mean_loss(
     bias: Tensor,
     x: Tensor | PreActivations,
     y: Tensor,
+    *,
+    loss: str = "cross-entropy",
     mask: Tensor | None = None,
     output_bias: Tensor | float = 0.0,
-    loss: str = "cross-entropy",
 ) -> Tensor:
     """The loss that training lowers, on any images, (seeds,): mean over items of the cross-entropy with labels y (items,),
     or of half the squared error with targets y (items, classes)."""
@@ -213,6 +234,18 @@ def losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
     if loss == "squared":
         return (outputs - y).square().sum(-1).mean(-1) / 2
     return -outputs.log_softmax(-1).gather(-1, y.expand(len(outputs), -1)[..., None]).mean((1, 2))
+
+
+def towards_outputs(outputs: Tensor, y: Tensor, loss: str) -> tuple[Tensor, Tensor]:
+    """The loss (seeds,), and the gradient of its sum over items towards the outputs (seeds, batch, classes)."""
+    if loss == "squared":
+        error = outputs - y
+        return error.square().sum(-1).mean(-1) / 2, error
+    log_p = outputs.log_softmax(-1)
+    target = y.expand(len(outputs), -1)[..., None]
+    now = -log_p.gather(-1, target).mean((1, 2))
+    error = log_p.exp_()
+    return now, error.scatter_add_(-1, target, torch.full_like(target, -1.0, dtype=error.dtype))
 
 
 # At the door
@@ -269,9 +302,9 @@ def _describe(y: Tensor) -> str:
 
 def _hidden(caller: str, network: Frozen, bias: Tensor, x: Tensor, mask: Tensor | None, chunk: int) -> Iterator[Tensor]:
     """Activity (seeds, items, units) of the hidden units, `chunk` images at a time."""
-    x = rows(caller, network, x, bias=bias, mask=mask)
+    x, w, offset = varied(rows(caller, network, x, bias=bias, mask=mask), network.w)
     for part in x.split(chunk):
-        h = functional.linear(part, network.w, bias.flatten()).relu_()
+        h = functional.linear(part, w, bias.flatten() + offset).relu_()
         h = h.view(len(part), network.seeds, -1).transpose(0, 1)
         yield h if mask is None else h * mask[:, None]
 

@@ -10,13 +10,14 @@ product of units × units. The loss is the mean squared error over windows, step
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from lib.biases.adam import Adam
 from lib.linear import Streams, axes
 from lib.linear.shapes import check
 
@@ -100,7 +101,7 @@ def predict(network: Recurrent, x: Tensor, start: Tensor | None = None) -> Tenso
     x = _signals("predict", network, x)
     c = network.c.mT.contiguous()
     with torch.no_grad():
-        return torch.stack([r @ c for _, r in _steps(network, x, start)], 2)
+        return torch.stack([r @ c for _, r in _steps(network, len(x), start, _drives(network, _in_blocks(x)))], 2)
 
 
 def states(network: Recurrent, x: Tensor, start: Tensor | None = None) -> Tensor:
@@ -110,7 +111,7 @@ def states(network: Recurrent, x: Tensor, start: Tensor | None = None) -> Tensor
     """
     x = _signals("states", network, x)
     with torch.no_grad():
-        return torch.stack([r for _, r in _steps(network, x, start)], 2)
+        return torch.stack([r for _, r in _steps(network, len(x), start, _drives(network, _in_blocks(x)))], 2)
 
 
 def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int, start: Tensor | None = None) -> Tensor:
@@ -130,7 +131,7 @@ def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int, start: Tens
             yield x[None, None, :, t] if t < given else forecast[t - lead][None]
 
     with torch.no_grad():
-        for _, r in _steps(network, x, start, heard()):
+        for _, r in _steps(network, len(x), start, _drives(network, heard())):
             forecast.append(r @ c)  # (seeds, 1, outputs): the signal at t + lead
     return torch.cat(forecast[given - lead :], 1)
 
@@ -167,56 +168,63 @@ def train(
         raise ValueError(f"a window of {window} steps must fit into {len(x)}, and skip ({skip}) into the window")
     network = replace(network, **{name: getattr(network, name).clone() for name in (*PARAMETERS, "r0")})
     values = [getattr(network, name) for name in names]
-    optimiser = torch.optim.Adam(values, lr=rate, eps=epsilon)
+    adam, room = Adam(values, epsilon), _room(network, batch, window)
     order, losses = Streams(1, seed, WINDOWS), []
     quiet = not (label and sys.stderr.isatty())
     with torch.no_grad():
         for now in tqdm(range(steps), desc=label, disable=quiet, leave=False):
             begin = order.integers(len(x) - window + 1, batch)[0]
             index = (begin[:, None] + torch.arange(window)).to(x.device)
-            loss, slopes = loss_and_gradients(network, x[index], y[index], names, skip, start)
+            loss, slopes = loss_and_gradients(network, x[index], y[index], names, skip, start, room)
             size = torch.stack([g.flatten(1).square().sum(1) for g in slopes.values()]).sum(0).sqrt()  # (seeds,)
             shrink = (clip / size).clamp(max=1.0)
-            for value, g in zip(values, slopes.values(), strict=True):
-                value.grad = g * shrink.view(-1, *[1] * (g.dim() - 1))
-            optimiser.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * now / steps))
-            optimiser.step()
+            for g in slopes.values():
+                g *= shrink.view(-1, *[1] * (g.dim() - 1))
+            adam.step(list(slopes.values()), rate * 0.5 * (1 + math.cos(math.pi * now / steps)))
             losses.append(loss)
-    for value in values:
-        value.grad = None
     return network, torch.stack(losses)
 
 
 def loss_and_gradients(
-    network: Recurrent, x: Tensor, y: Tensor, names: Sequence[str] = PARAMETERS, skip: int = 0, start: Tensor | None = None
+    network: Recurrent,
+    x: Tensor,
+    y: Tensor,
+    names: Sequence[str] = PARAMETERS,
+    skip: int = 0,
+    start: Tensor | None = None,
+    room: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Mean squared error (seeds,) on windows x (windows, steps, inputs), and its gradients {name: dL/dparameter}.
 
-    y (windows, steps, outputs) is what is wanted; the first `skip` steps are not counted; `start` as in `predict`.
+    y (windows, steps, outputs) is what is wanted; the first `skip` steps are not counted; `start` as in `predict`. What is
+    worked out on the way is written into `room`, which training asks for once and hands to all of its steps.
     """
     windows, steps, _ = x.shape
     keep, beta = network.keep, network.beta
-    h, r = zip(*_steps(network, x, start), strict=True)
-    r = torch.stack([_first(network, windows, start), *r])  # (steps + 1, seeds, windows, units)
-    delta = _slope(network.phi, torch.stack(h)).to(r.dtype).mul_(beta)  # becomes the gradient towards the pre-activations
-    error = r[1:] @ network.c.mT - y.transpose(0, 1)[:, None]  # (steps, seeds, windows, outputs)
-    error[:skip] = 0
-    count = windows * (steps - skip) * y.shape[-1]
-    loss = error.square().sum((0, 2, 3)) / count
-    error *= 2 / count
-    from_output, back = error @ network.c, torch.zeros_like(r[0])
-    for here, now in zip(reversed(from_output.unbind()), reversed(delta.unbind()), strict=True):
-        now *= back.add_(here)
-        back = torch.baddbmm(back, now, network.w, beta=keep)
-    flat = delta.transpose(0, 1).flatten(1, 2)  # (seeds, steps · windows, units)
-    formulas = {
-        "bias": lambda: flat.sum(1),
-        "b_in": lambda: flat.mT @ x.transpose(0, 1).flatten(0, 1),
-        "w": lambda: flat.mT @ r[:-1].transpose(0, 1).flatten(1, 2),
-        "c": lambda: error.transpose(0, 1).flatten(1, 2).mT @ r[1:].transpose(0, 1).flatten(1, 2),
-        "r0": lambda: back.sum(1),
-    }
-    return loss, {name: formulas[name]() for name in names}
+    room = _room(network, windows, steps) if room is None else room
+    with torch.no_grad():
+        r, h, q = room[0], room[1, :, 1:], room[2, :, 1:]  # (seeds, steps, windows, units), and the state before the first step
+        r[:, 0] = _first(network, windows, start)
+        after = iter(r.unbind(1)[1:])
+        torch.add(_drive(x.transpose(0, 1), network.b_in.mT[:, None]), network.bias[:, None, None], out=h)
+        for _ in _steps(network, windows, start, h.unbind(1), after):
+            pass
+        error = _as_rows(r[:, 1:]) @ network.c.mT - y.transpose(0, 1).flatten(0, 1)  # (seeds, steps · windows, outputs)
+        error[:, : skip * windows] = 0
+        count = windows * (steps - skip) * y.shape[-1]
+        loss = error.square().sum((1, 2)) / count
+        error *= 2 / count
+        torch.mul(error, network.c, out=_as_rows(q)) if y.shape[-1] == 1 else torch.bmm(error, network.c, out=_as_rows(q))
+        back = _backwards(network, h, q)
+        flat = _as_rows(h)
+        formulas = {
+            "bias": lambda: flat.sum(1).mul_(beta),
+            "b_in": lambda: (flat.mT @ x.transpose(0, 1).flatten(0, 1)).mul_(beta),
+            "w": lambda: (flat.mT @ _as_rows(r[:, :-1])).mul_(beta),
+            "c": lambda: error.mT @ _as_rows(r[:, 1:]),
+            "r0": lambda: torch.baddbmm(back, h[:, 0], network.w, beta=keep, alpha=beta).sum(1),
+        }
+        return loss, {name: formulas[name]() for name in names}
 
 
 @axes(prediction="steps outputs", target="steps outputs")
@@ -245,18 +253,61 @@ def half_width(correlation: Tensor, level: float = 0.5) -> int:
 
 
 def _steps(
-    network: Recurrent, x: Tensor, start: Tensor | None, heard: Iterator[Tensor] | None = None
+    network: Recurrent, windows: int, start: Tensor | None, drives: Iterable[Tensor], after: Iterator[Tensor] | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pre-activations and state (seeds, windows, units) of each step; `heard` yields blocks of inputs if they are not x's."""
-    r, phi = _first(network, len(x), start), ACTIVATIONS.get(network.phi, network.phi)
-    w, b_in, bias, beta = network.w.mT.contiguous(), network.b_in.mT.contiguous(), network.bias[:, None], network.beta
-    inputs = heard if heard is not None else _in_blocks(x)
-    for block in inputs:  # the drive of many steps at once: (steps, 1 or seeds, windows, inputs)
-        for drive in ((block * b_in if b_in.shape[1] == 1 else block @ b_in) + bias).unbind():
-            h = torch.baddbmm(drive, r, w)
-            leaky = network.keep == 1 - beta
-            r = torch.lerp(r, phi(h), beta) if leaky else torch.add(network.keep * r, phi(h), alpha=beta)
-            yield h, r
+    """Pre-activations and state (seeds, windows, units) of each step, given what drives it: inputs and biases.
+
+    Pre-activations are written over the drives, and states into `after`, if there is room for them.
+    """
+    r, phi = _first(network, windows, start), ACTIVATIONS.get(network.phi, network.phi)
+    w, keep, beta = network.w.mT.contiguous(), network.keep, network.beta
+    for drive in drives:
+        h, out = torch.baddbmm(drive, r, w, out=drive), None if after is None else next(after)
+        r = torch.lerp(r, phi(h), beta, out=out) if keep == 1 - beta else torch.add(keep * r, phi(h), alpha=beta, out=out)
+        yield h, r
+
+
+def _drives(network: Recurrent, blocks: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Inputs and biases (seeds, windows, units) step by step, from blocks of inputs (steps, 1 or seeds, windows, inputs)."""
+    b_in, bias = network.b_in.mT.contiguous(), network.bias[:, None]
+    for block in blocks:  # the drive of many steps at once
+        yield from (_drive(block, b_in) + bias).unbind()
+
+
+def _drive(x: Tensor, b_in: Tensor) -> Tensor:
+    """x (..., inputs) through input weights (..., inputs, units)."""
+    return x * b_in if b_in.shape[-2] == 1 else x @ b_in
+
+
+def _backwards(network: Recurrent, h: Tensor, q: Tensor) -> Tensor:
+    """Back through time, in place, on (seeds, steps, windows, units); returns q of the first step.
+
+    h are pre-activations and become phi'(h) q, the gradient towards them over beta; q are gradients towards the states by way
+    of the outputs of the same step, and become those by way of all steps that follow.
+    """
+    known = network.phi == "relu"
+    if not known:
+        h.copy_(_slope(network.phi, h))
+    later = delta = None
+    for here, now in zip(reversed(q.unbind(1)), reversed(h.unbind(1)), strict=True):
+        if later is not None:
+            torch.baddbmm(here, delta, network.w, alpha=network.beta, out=here).add_(later, alpha=network.keep)
+        if known:
+            torch.ops.aten.threshold_backward.grad_input(here, now, 0, grad_input=now)
+        else:
+            now *= here
+        later, delta = here, now
+    return later
+
+
+def _room(network: Recurrent, windows: int, steps: int) -> Tensor:
+    """Room for states, pre-activations and gradients of windows, (3, seeds, steps + 1, windows, units)."""
+    return network.w.new_empty(3, network.seeds, steps + 1, windows, network.units)
+
+
+def _as_rows(values: Tensor) -> Tensor:
+    """(seeds, steps, windows, units) as (seeds, steps · windows, units)."""
+    return values.flatten(1, 2)
 
 
 def _in_blocks(x: Tensor) -> Iterator[Tensor]:
@@ -271,9 +322,7 @@ def _first(network: Recurrent, windows: int, start: Tensor | None) -> Tensor:
 
 
 def _slope(phi: str | Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
-    """phi'(h); of an unknown function by automatic differentiation."""
-    if phi == "relu":
-        return h > 0
+    """phi'(h) of other functions than relu; of an unknown function by automatic differentiation."""
     if phi == "tanh":
         return 1 - torch.tanh(h).square()
     if phi == "identity":

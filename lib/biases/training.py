@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from tqdm import tqdm
 
 from lib.biases import kernels
-from lib.biases.networks import Frozen, PreActivations, losses, mean_loss, rows, targets
+from lib.biases.adam import Adam
+from lib.biases.full import Full
+from lib.biases.networks import Frozen, PreActivations, mean_loss, rows, targets, towards_outputs
 from lib.linear import Streams
 
 PRECISIONS = ("float32", "bfloat16")
@@ -72,9 +73,9 @@ def train_biases(
     bias = torch.zeros(network.a.shape[1]) if start is None else start.flatten().clone()
     bias = bias.to(network.a.device)
 
-    def gradient(chosen: Tensor, progress: float) -> Tensor:
-        now, bias.grad = _step(work, chosen, y, loss, bias, network.a, False)
-        return now
+    def gradient(chosen: Tensor, progress: float) -> tuple[Tensor, list[Tensor]]:
+        now, slope = _step(work, chosen, y, loss, bias, network.a, False)
+        return now, [slope]
 
     fused, state = isinstance(work, kernels.Fused), kernels.Learning(bias, epsilon=epsilon)
     epoch = _compiled(work, state, y, network.a, batch) if fused else _by_steps([bias], gradient, batch, epsilon)
@@ -124,14 +125,13 @@ def train_masks(
     def slope_at(progress: float) -> float:
         return slopes[0] * (slopes[1] / slopes[0]) ** progress
 
-    def gradient(chosen: Tensor, progress: float) -> Tensor:
+    def gradient(chosen: Tensor, progress: float) -> tuple[Tensor, list[Tensor]]:
         slope = slope_at(progress)
         soft = torch.sigmoid(slope * s)
         now, towards_mask = _step(work, chosen, y, loss, fixed, network.a * soft, True)
         # The kernel returns the gradient of a unit's gain times its mask; the mask's own is that divided by `soft`, which
         # cancels against the sigmoid's slope · soft · (1 - soft).
-        s.grad = towards_mask * slope * (1 - soft)
-        return now
+        return now, [towards_mask * slope * (1 - soft)]
 
     fused, state = isinstance(work, kernels.Fused), kernels.Learning(s, fixed, epsilon)
     epoch = _compiled(work, state, y, network.a, batch, slope_at) if fused else _by_steps([s], gradient, batch, epsilon)
@@ -187,23 +187,17 @@ def train_fully(
     # Weights of pixels that are dark in all images have no gradient and stay as they are: they are left out.
     lit = (x != 0).any(0)
     x = x[:, lit]
-    w, a = network.w[:, lit].requires_grad_(), network.a.clone().requires_grad_()
-    b = torch.zeros(network.units, device=w.device, requires_grad=True)
-    c = torch.zeros(len(a), device=w.device, requires_grad=True)
+    full = Full(network.w[:, lit], network.a)
+    w, b, a, c = full.parameters
 
-    def gradient(chosen: Tensor, progress: float) -> Tensor:
-        with torch.enable_grad():
-            with torch.autocast(w.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-                outputs = functional.linear(functional.linear(x[chosen], w, b).relu_(), a, c)[None]
-            now = losses(outputs.to(w.dtype), y[chosen], loss)
-            for p, slope in zip((w, b, a, c), torch.autograd.grad(now.sum(), (w, b, a, c)), strict=True):
-                p.grad = slope
-        return now.detach()
+    def gradient(chosen: Tensor, progress: float) -> tuple[Tensor, list[Tensor]]:
+        slopes = full.by_hand if precision == "float32" else full.by_autograd
+        return slopes(x[chosen], y[chosen], loss)
 
     def now_trained() -> Frozen:
         whole = network.w.clone()
-        whole[:, lit] = w.detach()
-        return Frozen(whole, a.detach(), first=network.first)
+        whole[:, lit] = w.T
+        return Frozen(whole, a.clone(), first=network.first)
 
     def validate() -> Tensor:
         return mean_loss(now_trained(), b[None], *validation, output_bias=c, loss=loss)
@@ -213,9 +207,9 @@ def train_fully(
         [w, b, a, c], epoch, len(x), 1, validate if validation else None, keep,
         epochs=epochs, batch=batch, rate=rate, seed=seed, constant_rate=constant_rate, label=label,
     )  # fmt: skip
-    bias = b.detach()[None]
+    bias = b[None]
     one = torch.ones_like(bias)
-    return Learned(now_trained(), bias, one, one, *curves, c.detach())
+    return Learned(now_trained(), bias, one, one, *curves, c)
 
 
 # The loop that all three share
@@ -239,20 +233,8 @@ def _step(
     gain False: towards the biases; True: towards the gains of the units, given `a` times the gains.
     """
     outputs = work.forward(chosen, bias, a)  # (seeds, batch, classes)
-    now, error = _towards_outputs(outputs, y[chosen], loss)
+    now, error = towards_outputs(outputs, y[chosen], loss)
     return now, work.backward(chosen, bias, a, error.div_(len(chosen)), gain)
-
-
-def _towards_outputs(outputs: Tensor, y: Tensor, loss: str) -> tuple[Tensor, Tensor]:
-    """The loss (seeds,), and the gradient of its sum over items towards the outputs (seeds, batch, classes)."""
-    if loss == "squared":
-        error = outputs - y
-        return error.square().sum(-1).mean(-1) / 2, error
-    log_p = outputs.log_softmax(-1)
-    target = y.expand(len(outputs), -1)[..., None]
-    now = -log_p.gather(-1, target).mean((1, 2))
-    error = log_p.exp_()
-    return now, error.scatter_add_(-1, target, torch.full_like(target, -1.0, dtype=error.dtype))
 
 
 def _compiled(
@@ -272,20 +254,20 @@ def _compiled(
     return epoch
 
 
-def _by_steps(parameters: list[Tensor], gradient: Callable[[Tensor, float], Tensor], batch: int, epsilon: float) -> Callable:
-    """An epoch of torch's Adam on `parameters` in place, for `_train`.
+def _by_steps(parameters: list[Tensor], gradient: Callable, batch: int, epsilon: float) -> Callable:
+    """An epoch of `Adam` on `parameters` in place, for `_train`.
 
-    `gradient` is given the items of a batch and the share of training that is over, sets the gradients and returns losses
-    (seeds,).
+    `gradient` is given the items of a batch and the share of training that is over, and returns losses (seeds,) and the
+    gradients.
     """
-    optimiser, device = torch.optim.Adam(parameters, eps=epsilon, fused=True), parameters[0].device
+    adam, device = Adam(parameters, epsilon), parameters[0].device
 
     def epoch(order: Tensor, progress: list[float], rates: list[float]) -> Tensor:
         losses = []
         for chosen, over, rate in zip(order.split(batch), progress, rates, strict=True):
-            optimiser.param_groups[0]["lr"] = rate
-            losses.append(gradient(chosen.to(device), over))
-            optimiser.step()
+            now, slopes = gradient(chosen.to(device), over)
+            adam.step(slopes, rate)
+            losses.append(now)
         return torch.stack(losses)
 
     return epoch

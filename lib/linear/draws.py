@@ -37,8 +37,10 @@ class Streams:
 
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
         """Uniform numbers in [low, high), float64."""
-        drawn = torch.stack([torch.rand(shape, generator=g, dtype=torch.float64) for g in self.generators])
-        return low + (high - low) * drawn
+        drawn = torch.empty(len(self), *shape, dtype=torch.float64)
+        for own, g in zip(drawn, self.generators, strict=True):
+            torch.rand(shape, generator=g, out=own)
+        return drawn.mul_(high - low).add_(low)
 
     def integers(self, high: int, *shape: int) -> Tensor:
         """Whole numbers from 0 to high - 1, int64."""

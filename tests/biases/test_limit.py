@@ -44,6 +44,8 @@ def test_linearised_is_ridge_regression_on_gates_times_output_weights(units):
     right = torch.cat([y.flatten(), torch.zeros(units, dtype=torch.float64)])
     plain = torch.linalg.lstsq(left, right).solution
     bias, outputs = limit.linearised(network, x, y, x_test, ridge)
+    known = (biases.PreActivations(network, v, "float32") for v in (x, x_test))
+    assert torch.equal(limit.linearised(network, next(known), y, next(known), ridge)[1], outputs)
     assert torch.allclose(outputs.flatten(), features(x_test) @ plain, atol=1e-8)
     assert torch.allclose(bias, plain / size, atol=1e-8)
     tiny = 1e-4 / float(bias.abs().max())  # the network itself, where no gate turns

@@ -107,7 +107,7 @@ def test_gradients_are_those_of_autograd(kernel, classes, loss):
         assert torch.allclose(by_hand, towards_bias, atol=2e-7 * size)
         _, by_hand = step(chosen, bias, network.a * gain, True)
         assert torch.allclose(by_hand, towards_gain * gain, atol=2e-7 * size)
-        whole = biases.mean_loss(network, bias.view(2, -1), x[chosen], y[chosen], gain.view(2, -1), loss=loss)
+        whole = biases.mean_loss(network, bias.view(2, -1), x[chosen], y[chosen], mask=gain.view(2, -1), loss=loss)
         assert torch.allclose(whole, losses, atol=1e-6 * size)
 
 
@@ -158,7 +158,7 @@ def test_validation_is_recorded_and_the_best_epoch_kept(train):
     assert last.validation.shape == (40, network.seeds) and torch.equal(last.validation, best.validation)
 
     def loss(way):
-        return biases.mean_loss(way.network, way.bias, x_new, y_new, way.mask, way.output_bias)
+        return biases.mean_loss(way.network, way.bias, x_new, y_new, mask=way.mask, output_bias=way.output_bias)
 
     assert torch.allclose(loss(last), last.validation[-1], atol=1e-6)
     assert torch.allclose(loss(best), last.validation.amin(0), atol=1e-6)
@@ -271,7 +271,7 @@ def test_cached_pre_activations_stand_for_images(digits):
             right, variance = biases.examine(network, bias, cache, y, one)
             assert torch.allclose(right, biases.accuracy(network, bias, x, y, one), atol=0.003)
             assert torch.allclose(variance, biases.unit_variance(network, bias, x, one), rtol=near, atol=near)
-            loss, exact = (biases.mean_loss(network, bias, v, y, one) for v in (cache, x))
+            loss, exact = (biases.mean_loss(network, bias, v, y, mask=one) for v in (cache, x))
             assert torch.allclose(loss, exact, rtol=near)
         assert torch.allclose(cache.restored(), x.flatten(1) @ network.w.T, atol=near)
         plain, fused = kernels.of(cache.values, cache.scale, 2, "plain"), kernels.of(cache.values, cache.scale, 2)
@@ -301,6 +301,40 @@ def test_sixteen_bits_are_near(units, size, seed):
     restored = cache.values.float() * cache.scale[:, None]
     # half a step of the fixed point, and the rounding of float32 itself
     assert ((restored - exact).abs() <= exact.abs().amax(1, keepdim=True) * (0.5 / 32767 + 1e-5)).all()
+
+
+@pytest.mark.parametrize("still", [0.0, -0.4])
+def test_pixels_that_never_change_are_left_out(still):
+    """Dark ones, and those of standardised images; what they hand to a unit is the same for all images."""
+    x, network = rows_and_labels(60, 30, 3)[0], biases.frozen(20, 30, 3)
+    x[:, :12] = still
+    fewer, w, offset = networks.varied(x.double(), network.w.double(), enough=50)
+    assert fewer.shape == (60, 18) and w.shape == (20, 18)
+    assert torch.allclose(fewer @ w.T + offset, x.double() @ network.w.double().T, atol=1e-12)
+    assert networks.varied(x, network.w)[0] is x  # too few of them to be worth it
+    many, bias = x.repeat(10, 1), torch.rand(1, 20)
+    known = biases.PreActivations(network, many, "float64").values
+    assert torch.allclose(known, many.double() @ network.w.double().T, atol=1e-12)
+    expected = (many @ network.w.T + bias).relu() @ network.a.T
+    assert torch.allclose(biases.answers(network, bias, many)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["int16", "float32"])
+def test_narrow_networks_share_the_pre_activations_of_wide_ones(kind):
+    x, y = rows_and_labels(50, 6, 3)
+    wide, narrow = (biases.frozen(n, 6, 3, seed=2, first=1) for n in (40, 12))
+    known = biases.PreActivations(wide, x, kind)
+    shared, alone = known.narrowed(narrow), biases.PreActivations(narrow, x, kind)
+    assert shared.values.data_ptr() == known.values.data_ptr() and shared.values.shape == (50, 12)
+    near = dict(atol=1e-4 if kind == "int16" else 1e-6)
+    for kernel in ("fused", "plain"):
+        runs = [biases.train_biases(narrow, cache, y, epochs=3, batch=20, kernel=kernel) for cache in (shared, alone)]
+        assert torch.allclose(runs[0].bias, runs[1].bias, **near)
+    bias = runs[0].bias
+    for function in (biases.answers, biases.unit_variance):
+        assert torch.allclose(*(function(narrow, bias, cache) for cache in (shared, alone)), **near)
+    with pytest.raises(ValueError, match="first ones of the network"):
+        known.narrowed(biases.frozen(12, 6, 3, seed=3))
 
 
 def test_parameter_counts_by_counting():

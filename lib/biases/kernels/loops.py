@@ -106,26 +106,17 @@ backward_bias, backward_gain = backward_towards(False), backward_towards(True)
 
 
 @_compile
-def moments(
-    share: np.ndarray,
-    tiles: np.ndarray,
-    values: np.ndarray,
-    scale: np.ndarray,
-    bias: np.ndarray,
-    mask: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def moments(share, tiles, values, scale, bias, mask, out):
     """Sums over all images of activity times `mask`, and of its square, into `out` (2, seeds · units)."""
     real = scale.dtype.type
-    zero = real(0)
     for t in share:
-        start, stop = tiles[t, 0], tiles[t, 1]
-        b, m, total, square = bias[start:stop], mask[start:stop], out[0, start:stop], out[1, start:stop]
+        own = slice(tiles[t, 0], tiles[t, 1])
+        b, m, total, square = bias[own], mask[own], out[0, own], out[1, own]
         for i in range(len(values)):
-            p, s = values[i, start:stop], scale[i]
-            for u in range(np.uint64(stop - start)):
+            p, s = values[i, own], scale[i]
+            for u in range(np.uint64(len(b))):
                 h = real(p[u]) * s + b[u]
-                h = (h if h > zero else zero) * m[u]
+                h = (h if h > real(0) else real(0)) * m[u]
                 total[u] += h
                 square[u] += np.float64(h * h)
 

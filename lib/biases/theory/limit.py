@@ -38,14 +38,13 @@ def gate_kernel(x: Tensor, other: Tensor) -> Tensor:
 
 def shared_gates(network: Frozen, x: Tensor, other: Tensor) -> Tensor:
     """Share (items, others) of a network's units that are active on both images at zero bias: the kernel of N units."""
-    one, two = ((rows("shared_gates", network, v) @ network.w.T > 0).double() for v in (x, other))
+    one, two = ((_drive("shared_gates", network, v) > 0).double() for v in (x, other))
     return one @ two.mT / len(network.w)
 
 
 def gates_flipped(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> float:
     """Share of pairs of a unit and an image whose gate learning has turned; zero as long as the network is linear in b."""
-    x = rows("gates_flipped", network, x, bias=bias)
-    drive = x.restored() if isinstance(x, PreActivations) else x @ network.w.T
+    drive = _drive("gates_flipped", network, x, bias=bias)
     return int(((drive > 0) != (drive + bias.flatten() > 0)).sum()) / drive.numel()
 
 
@@ -123,14 +122,16 @@ def predicted(kernel: Kernel, y: Tensor, units: float, ridge: float) -> Predicti
     return Prediction(mean, outside.clamp(min=0) * norm / (units - freedom), m)
 
 
-def linearised(network: Frozen, x: Tensor, y: Tensor, x_test: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+def linearised(
+    network: Frozen, x: Tensor | PreActivations, y: Tensor, x_test: Tensor | PreActivations, ridge: float
+) -> tuple[Tensor, Tensor]:
     """The linear network itself: its biases (units,) by ridge regression on y (items, classes), and its test outputs.
 
     A single network; the output at zero bias is left out. Solves in the smaller of units and targets.
     """
     if network.seeds != 1:
         raise ValueError("one network at a time: each has biases of its own")
-    gates, gates_test = ((rows("linearised", network, v) @ network.w.T > 0).float() for v in (x, x_test))
+    gates, gates_test = ((_drive("linearised", network, v) > 0).float() for v in (x, x_test))
     size = float(network.a.double().square().mean().sqrt()) * math.sqrt(network.units)
     a, y, units = network.a.double() / size, y.double(), network.units  # a (classes, units)
     if units <= y.numel():
@@ -145,6 +146,12 @@ def linearised(network: Frozen, x: Tensor, y: Tensor, x_test: Tensor, ridge: flo
         features = (a[:, None] * gates).flatten(0, 1)  # (classes · items, units)
         bias = features.mT @ _ridge(features @ features.mT, y.mT.flatten(), ridge)
     return bias / size, gates_test.double() @ (a * bias).mT
+
+
+def _drive(caller: str, network: Frozen, x: Tensor | PreActivations, **per_unit: Tensor) -> Tensor:
+    """W x (items, units)."""
+    x = rows(caller, network, x, **per_unit)
+    return x.restored() if isinstance(x, PreActivations) else x @ network.w.T
 
 
 def _ridge(square: Tensor, y: Tensor, ridge: float) -> Tensor:

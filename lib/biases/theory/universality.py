@@ -276,16 +276,16 @@ def from_random_units(wanted: Units, width: int, gamma: float, tune: str, seeds:
 def _nearest(wanted: Units, drawn: Tensor, tune: str) -> Units:
     """`wanted` with the nearest of the random units `drawn` (width, 3: input weight, bias, output weight) in their place."""
     b_in, bias, a = wanted
-    new_in, new_bias, new_a = drawn.T
-    target = torch.stack([b_in[:, 0], bias, a[0]], 1)  # (n, 3)
+    new_in, new_bias, new_a = drawn.T.contiguous()
     if tune == "kink":
-        apart = (new_a * new_in - (a[0] * b_in[:, 0])[:, None]).abs()
-        apart[torch.sign(new_in) != torch.sign(b_in)] = math.inf
-    else:
-        used = [0, 2] if tune == "bias" else [0, 1, 2]
-        apart = (drawn[:, used] - target[:, None, used]).abs().amax(-1)  # (n, width)
+        apart = (new_a * new_in - (a[0] * b_in[:, 0])[:, None]).abs_()
+        apart.masked_fill_(torch.sign(new_in) != torch.sign(b_in), math.inf)
+    else:  # the parameter that is furthest from the wanted one, (n, width)
+        apart = (new_in - b_in).abs_()
+        for new, old in [(new_a, a[0])] if tune == "bias" else [(new_bias, bias), (new_a, a[0])]:
+            torch.maximum(apart, (new - old[:, None]).abs_(), out=apart)
     chosen: list[int] = []
-    for i in range(len(target)):
+    for i in range(len(bias)):
         apart[i, chosen] = math.inf  # a unit can stand for one wanted unit only
         chosen.append(int(apart[i].argmin()))
     tuned = {"nothing": new_bias[chosen], "bias": bias, "kink": bias * new_in[chosen] / b_in[:, 0]}[tune]
