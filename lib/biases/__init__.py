@@ -32,6 +32,7 @@ __getattr__, __dir__, __all__ = door(
             "examine",
         ),
         "training": ("Learned", "train_biases", "train_masks", "train_fully"),
+        "full": (),
         "kernels": (),
         "gated": (),
         "theory": (),

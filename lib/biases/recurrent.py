@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from lib.biases.adam import Adam
 from lib.linear import Streams, axes
+from lib.linear.adam import Adam
 from lib.linear.shapes import check
 
 PARAMETERS = ("w", "b_in", "bias", "c")

@@ -18,10 +18,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from lib.biases import kernels
-from lib.biases.adam import Adam
 from lib.biases.full import Full
 from lib.biases.networks import Frozen, PreActivations, mean_loss, rows, targets, towards_outputs
 from lib.linear import Streams
+from lib.linear.adam import Adam
 
 PRECISIONS = ("float32", "bfloat16")
 ORDER, STARTS = 2**30, 2**29  # streams of random numbers that no network's weights come from: order of batches, first masks

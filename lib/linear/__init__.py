@@ -36,6 +36,7 @@ __getattr__, __dir__, __all__ = door(
         ),
         "chains": ("small_weights", "product", "statistics_gradient", "statistics_loss", "train_on_statistics"),
         "descent": ("Recording", "crossing", "descend"),
+        "adam": (),
         "backpropagation": (),
         "products": (),
         "curves": (),

@@ -19,10 +19,9 @@ from lib import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "activations": (),
         "random_networks": (),
         "infinite_width": (),
-        "gradients": (),
+        "units": (),
         "trained_networks": (),
         "kernel_regression": (),
         "coordinate_networks": (),

@@ -12,9 +12,9 @@ from torch import Tensor
 from lib import complexity
 from lib.linear import Recording, WrongAxes, axes
 from lib.redshift import random_networks, trained_networks
-from lib.redshift.activations import Activation
 from lib.redshift.random_networks import Layer, Prior
 from lib.redshift.trained_networks import copied, fit_network, render, shuffled
+from lib.redshift.units.activations import Activation
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from torch import Tensor
 from lib.data import tasks
 from lib.linear import Streams, WrongAxes, axes
 from lib.redshift import infinite_width, random_networks
-from lib.redshift.activations import Activation
 from lib.redshift.random_networks import Prior
+from lib.redshift.units.activations import Activation
 
 
 @axes(target="tasks points")

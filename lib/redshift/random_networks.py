@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from lib.complexity import grid
 from lib.linear import Streams, WrongAxes
-from lib.redshift import activations
-from lib.redshift.activations import Activation
+from lib.redshift.units import activations
+from lib.redshift.units.activations import Activation
 
 Layer = dict[str, Tensor]
 VARIANTS = ("plain", "layer norm", "residual", "gated")

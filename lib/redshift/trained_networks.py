@@ -17,9 +17,11 @@ from tqdm import tqdm
 
 from lib.data import tasks
 from lib.linear import Recording, Streams, WrongAxes, axes
-from lib.redshift import activations, gradients, random_networks
-from lib.redshift.activations import Activation
+from lib.linear.adam import Adam
+from lib.redshift import random_networks
 from lib.redshift.random_networks import Layer, Prior
+from lib.redshift.units import activations, gradients
+from lib.redshift.units.activations import Activation
 
 
 def fit(
@@ -44,12 +46,10 @@ def fit(
     target = _target(predict(), target, loss)
     for tensor in parameters:
         tensor.requires_grad_()
-    optimiser = torch.optim.Adam(parameters, lr=rate, fused=True)
+    adam = Adam(parameters, 1e-8)
 
     def step(losses: Tensor) -> None:
-        optimiser.zero_grad()
-        losses.sum().backward()
-        optimiser.step()
+        adam.step(list(torch.autograd.grad(losses.sum(), parameters)), rate)
 
     try:
         return _follow(
@@ -58,7 +58,6 @@ def fit(
     finally:
         for tensor in parameters:
             tensor.requires_grad_(False)
-            tensor.grad = None
 
 
 def _target(answers: Tensor, target: Tensor, loss: str) -> Tensor:

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from lib.linear import Streams, WrongAxes
-from lib.redshift import activations
-from lib.redshift.activations import Activation, phi
+from lib.redshift.units import activations
+from lib.redshift.units.activations import Activation, phi
 
 Weights = dict[str, Any]  # "tokens", "positions", and "blocks": one dict of matrices per block
 

@@ -137,7 +137,7 @@ def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Ten
     if clusters > len(points):
         raise ValueError(f"cluster_gates: {clusters} clusters, but only {len(points)} different patterns that are ever on")
     with threadpool_limits(1):  # threads wait for each other longer than they work, and change the order of sums
-        fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.float().numpy(), sample_weight=counts.numpy())
+        fit = KMeans(clusters, n_init=10, random_state=seed).fit(points.double().numpy(), sample_weight=counts.numpy())
     centroids = torch.as_tensor(fit.cluster_centers_)
     size = torch.zeros(clusters, dtype=torch.float64).index_add(0, torch.as_tensor(fit.labels_).long(), counts.double())
     order = centroids.round(decimals=6).sum(-1).argsort(descending=True, stable=True)

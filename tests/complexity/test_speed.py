@@ -11,8 +11,9 @@ import torch
 
 from lib import complexity
 from lib.press.bench import functions
-from lib.redshift import activations, random_networks
+from lib.redshift import random_networks
 from lib.redshift.random_networks import Prior
+from lib.redshift.units import activations
 
 M, DEPTH, WIDTH = 64, 6, 64
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from lib.linear import WrongAxes
-from lib.redshift import activations, random_networks, trained_networks
+from lib.redshift import random_networks, trained_networks
 from lib.redshift.random_networks import Prior
+from lib.redshift.units import activations
 
 DTYPES = {torch.float64: 1e-13, torch.float32: 1e-5}
 

@@ -9,8 +9,9 @@ from scipy import stats
 
 from lib import complexity
 from lib.linear import Streams, WrongAxes
-from lib.redshift import activations, random_networks
+from lib.redshift import random_networks
 from lib.redshift.random_networks import Prior
+from lib.redshift.units import activations
 
 
 def plain_network(layers, network, x, activation, variant):

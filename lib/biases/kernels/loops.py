@@ -106,7 +106,15 @@ backward_bias, backward_gain = backward_towards(False), backward_towards(True)
 
 
 @_compile
-def moments(share, tiles, values, scale, bias, mask, out):
+def moments(
+    share: np.ndarray,
+    tiles: np.ndarray,
+    values: np.ndarray,
+    scale: np.ndarray,
+    bias: np.ndarray,
+    mask: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Sums over all images of activity times `mask`, and of its square, into `out` (2, seeds · units)."""
     real = scale.dtype.type
     for t in share:

@@ -17,6 +17,8 @@ class Adam:
 
     def step(self, gradients: list[Tensor], rate: float) -> None:
         """One step along these gradients, one for each of the parameters."""
+        pairs = zip(self.parameters, gradients, strict=True)  # the operation believes that both lie in memory in the same order
+        gradients = [g if g.stride() == p.stride() else torch.empty_like(p).copy_(g) for p, g in pairs]
         with torch.no_grad():
             torch._foreach_add_(self.steps, 1)
             torch._fused_adam_(

@@ -5,15 +5,15 @@ with the quick twins of `activations`: one step takes a little more than half of
 version, which tests hold this against.
 """
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lib.redshift.activations import QUICK
+from lib.linear.adam import Adam
 from lib.redshift.random_networks import Layer
+from lib.redshift.units.activations import QUICK
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of outputs (seeds, points): each network's (seeds,)
     "squared": lambda out, target: (out - target).square().mean(1),
@@ -42,7 +42,7 @@ class Learning:
         (self.forward, self.back), self.target, self.rate, self.loss = QUICK[activation], target, rate, loss
         self.tensors = tensors = [layer[name] for layer in layers for name in ("weight", "bias")]
         self.flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        self.gradient, self.mean, self.mean_square, self.size = (torch.zeros_like(self.flat) for _ in range(4))
+        self.gradient, self.adam = torch.zeros_like(self.flat), Adam([self.flat], 1e-8)
         counts = [tensor.numel() for tensor in tensors]
         views, towards = (
             [part.view(tensor.shape) for part, tensor in zip(vector.split(counts), tensors, strict=True)]
@@ -54,7 +54,7 @@ class Learning:
         self.x = x.expand(seeds, -1, -1)
         shapes = [(seeds, points, weight.shape[1]) for weight in self.weights[:-1]]
         self.z, self.h, self.delta = ([self.flat.new_empty(shape) for shape in shapes] for _ in range(3))
-        self.prefactor, self.steps = prefactor, 0
+        self.prefactor = prefactor
         self.plain = not isinstance(prefactor, Tensor) and prefactor == 1  # else every hidden layer's weights are scaled
         self.scaled = [(w, b) if self.plain else (w * prefactor, b * prefactor) for w, b in self._hidden()]
 
@@ -100,8 +100,4 @@ class Learning:
             if not self.plain:
                 self.to_weights[k].mul_(self.prefactor)
                 self.to_biases[k].mul_(self.prefactor)
-        self.steps += 1
-        self.mean.lerp_(self.gradient, 0.1)
-        self.mean_square.mul_(0.999).addcmul_(self.gradient, self.gradient, value=0.001)
-        torch.sqrt(self.mean_square, out=self.size).div_(math.sqrt(1 - 0.999**self.steps)).add_(1e-8)
-        self.flat.addcdiv_(self.mean, self.size, value=-self.rate / (1 - 0.9**self.steps))
+        self.adam.step([self.gradient], self.rate)
