@@ -137,7 +137,7 @@ class PreActivations:
         return self.values if self.values.is_floating_point() else self.values.float().mul_(self.scale[:, None])
 
 
-def varied(x: Tensor, w: Tensor, enough: int = 500) -> tuple[Tensor, Tensor, Tensor]:
+def varied(x: Tensor, w: Tensor, enough: int = 1500) -> tuple[Tensor, Tensor, Tensor]:
     """Images and weights without the pixels that are the same in all images, and what these hand to each unit, (units,).
 
     So that W x = w x + offset of smaller w and x, where there are `enough` images and a tenth of the pixels or more to leave out.

@@ -312,7 +312,7 @@ def test_pixels_that_never_change_are_left_out(still):
     assert fewer.shape == (60, 18) and w.shape == (20, 18)
     assert torch.allclose(fewer @ w.T + offset, x.double() @ network.w.double().T, atol=1e-12)
     assert networks.varied(x, network.w)[0] is x  # too few of them to be worth it
-    many, bias = x.repeat(10, 1), torch.rand(1, 20)
+    many, bias = x.repeat(30, 1), torch.rand(1, 20)
     known = biases.PreActivations(network, many, "float64").values
     assert torch.allclose(known, many.double() @ network.w.double().T, atol=1e-12)
     expected = (many @ network.w.T + bias).relu() @ network.a.T
