@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
 # `python -m MODULE …` without a grammar of addresses that takes 1.2 seconds to load with notebooks, and that nobody asks.
 QUICK = "import runpy, sys; sys.modules['rfc3987_syntax'] = None; sys.argv = sys.argv[1:]"
+DRAWING = ("sweep", "results", "report", "compare", "plot")  # commands that draw, and import what they draw with
 MODULE = f"{QUICK}; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
 
 HEADER = """---
@@ -120,9 +121,11 @@ class Repository:
     def run(self, *arguments: str, module: str = "lib", **environment: str) -> subprocess.CompletedProcess:
         """`python -m lib …` (or another module) inside this repository; with `forks` in one of those."""
         env = self.environment() | environment
-        plain = [sys.executable, *(["-m", "lib"] if module == "lib" else ["-c", MODULE, module])]
-        forking = [*json.loads(os.environ[nursery.PYTHON]), "-m", module] if nursery.PYTHON in os.environ else None
-        command = [*(forking or plain), *arguments]
+        command = [sys.executable, *(["-m", "lib"] if module == "lib" else ["-c", MODULE, module]), *arguments]
+        if nursery.PYTHON in os.environ:
+            large = arguments[0] in DRAWING and nursery.ADDRESS in os.environ
+            client = nursery.client(os.environ[nursery.ADDRESS]) if large else json.loads(os.environ[nursery.PYTHON])
+            command = [*client, "-m", module, *arguments]
         return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=300)
 
     def stale(self) -> list[str]:
@@ -146,19 +149,25 @@ class Repository:
 
 @pytest.fixture(scope="session")
 def nursed():
-    """An interpreter that forks: that of the whole suite, or one for the tests of this process."""
+    """Interpreters that fork: a large one, that of the whole suite if there is one, and the address of a small one.
+
+    The small one has nothing in memory that the tiny pages do not need, which makes its forks three times as cheap.
+    """
     from lib.press.workbench import execution
 
     with contextlib.ExitStack() as stack:
         if nursery.ADDRESS not in os.environ:
             stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT)))
-        yield
+        before = os.environ[nursery.ADDRESS]
+        small = stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT), nursery.PRESS))
+        os.environ[nursery.ADDRESS] = before
+        yield small.address
 
 
 @pytest.fixture
 def forks(nursed):
     """Points, pages and their kernels start at once: for tests of what they do, not of how they start and end."""
-    with nursery.used():
+    with nursery.used(address=nursed):
         yield
 
 
@@ -171,7 +180,7 @@ def repository(tmp_path) -> Repository:
 def executed_template(tmp_path_factory, nursed) -> Repository:
     """Both tiny pages, executed once, in forks; that processes of their own write the same is tested in `test_bindery.py`."""
     made = Repository(tmp_path_factory.mktemp("template") / "repository")
-    with nursery.used():
+    with nursery.used(address=nursed):
         done = made.run("execute")
     assert done.returncode == 0, done.stderr + done.stdout
     return made

@@ -18,6 +18,24 @@ from lib.press.trials.far import DEVICE, DONE, Far, Stranded, machine
 from lib.redshift import coordinate_networks, random_networks, trained_networks, transformers
 from lib.relu import minibatches
 
+MADE_THERE = {
+    "named": lambda x: torch.ones(3, device=x.device),
+    "moved": lambda x: torch.ones(3).to("meta"),
+    "moved with a precision": lambda x: torch.ones(3).to(x.device, torch.float64),
+    "moved to where another is": lambda x: torch.ones(3).to(x),
+    "like another": lambda x: torch.ones(3).type_as(x),
+    "in a list": lambda x: torch.cat([x, x]),
+    "inside of a function": lambda x: torch.block_diag(x, x),
+}
+
+
+@pytest.mark.parametrize("call", MADE_THERE.values(), ids=MADE_THERE)
+def test_what_is_made_on_the_machine_is_seen(call):
+    """Calls that stay on the CPU are not looked at; these are all of the others."""
+    with machine() as device:
+        made = call(torch.arange(6.0).reshape(2, 3).to(device).requires_grad_())
+    assert isinstance(made, Far)
+
 
 def test_the_machine_refuses_what_a_gpu_refuses():
     with machine() as device:

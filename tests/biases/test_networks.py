@@ -464,21 +464,28 @@ def test_numpy_arrays_are_welcome():
 
 
 def test_compiled_kernels_stay_out_of_the_checkout(tmp_path):
-    """Compiled code is kept for the next time, in the user's own folder; where there can be none, it is not kept."""
+    """Compiled code is kept for the next time, in the user's own folder; where there can be none, it is not kept.
+
+    All loops say where they will be kept; the smallest of each kind are compiled, and lie there.
+    """
     learn = (
-        "import torch; from lib import biases, complexity; complexity.phrases(torch.tensor([0, 1, 1]));"
-        "biases.train_biases(biases.frozen(3, 4, 2), torch.rand(5, 4), torch.tensor([0, 1, 0, 1, 1]), epochs=1)"
+        "import numba, numpy as np; from lib.biases.kernels import loops; from lib.complexity import sequences;"
+        "loops.numbers(np.zeros(10)); loops.in_fours(np.arange(5), 0, 5); loops.soften(1.0, *np.zeros((2, 3), np.float32));"
+        "sequences._descend(np.zeros(4, np.int64), 0, 1); every = [*vars(loops).values(), *vars(sequences).values()];"
+        "print(*(one._cache.cache_path for one in every if isinstance(one, numba.core.dispatcher.Dispatcher)), sep='\\n')"
     )
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONDONTWRITEBYTECODE": "1"}
 
     def run(program, home):
-        subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment | {"XDG_CACHE_HOME": str(home)}, check=True)
+        own = environment | {"XDG_CACHE_HOME": str(home)}
+        return subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=own, text=True, capture_output=True, check=True)
 
     def tree():
         return {path for path in (ROOT / "lib").rglob("*") if path.suffix != ".pyc"}
 
     before = tree()
-    run(learn, tmp_path)
+    kept = run(learn, tmp_path).stdout.splitlines()
+    assert len(kept) >= 15 and all(folder.startswith(str(tmp_path)) for folder in kept)
     assert len(list(tmp_path.rglob("*.nbc"))) >= 4 and tree() <= before
     (tmp_path / "file").write_text("")
     run("from lib.data import files; assert not files.keeps_compiled_code()", tmp_path / "file")

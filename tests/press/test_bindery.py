@@ -48,7 +48,7 @@ def bound(executed_template, tmp_path_factory, nursed):
     copy.write("book/references.bib", "@unpublished{first,\n author = {A},\n title = {T},\n note = {N},\n year = {2026}\n}\n")
     copy.write("book/bibliography.md", "# Bibliography\n\n```{bibliography}\n```\n")
     copy.write("book/intro.md", "# Book\n\n```{scoreline}\n```\n")
-    with nursery.used():
+    with nursery.used():  # the new page is one of science
         copy.made = copy.run("new", "sixth/first_figure", "--title", "A sixth paper")
         assert copy.made.returncode == 0, copy.made.stderr
         copy.built = copy.run("book")
@@ -72,8 +72,9 @@ def test_a_new_page_executes_builds_and_passes_its_first_test(bound, forks):
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_new_page_runs_as_smoke(bound, forks):
-    done = bound.run("run", "sixth/first_figure", "--preset", "smoke")
+def test_a_new_page_runs_as_smoke(bound, nursed):
+    with nursery.used():
+        done = bound.run("run", "sixth/first_figure", "--preset", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -277,7 +278,7 @@ def test_the_longest_tests_come_first_and_costly_fixtures_stay_together(tmp_path
     """A worker's view of the plugin: order and groups."""
     inside = ROOT / "tests" / "press"
     command = [
-        *json.loads(os.environ[nursery.PYTHON]),
+        *nursery.client(os.environ[nursery.ADDRESS]),
         "-m",
         "pytest",
         "--collect-only",
@@ -379,10 +380,10 @@ def test_a_forked_kernel_ends_with_its_client_and_is_interrupted_like_any_other(
 def test_a_command_in_a_fork_ends_as_it_would_by_itself_and_with_its_client(nursed, executed):
     import psutil
 
-    with nursery.used():
+    with nursery.used(address=nursed):
         python, env = json.loads(os.environ[nursery.PYTHON]), executed.environment()
-    command = [*python, "-m", "lib", "run", "paper/three"]
-    done = subprocess.run(command, cwd=executed.root, env=env, text=True, capture_output=True)
+    wrong = ["-m", "lib", "run", "paper/three"]
+    done = subprocess.run([*python, *wrong], cwd=executed.root, env=env, text=True, capture_output=True)
     assert done.returncode == 2 and "there is no page" in done.stderr and done.stdout == ""
     says, sleeps = "import os; print(os.getpid(), flush=True)", "import time; time.sleep(100)"
     slow = [*python, "-m", "timeit", "-n1", "-r1", "-s", says, sleeps]
@@ -393,8 +394,8 @@ def test_a_command_in_a_fork_ends_as_it_would_by_itself_and_with_its_client(nurs
     assert client.wait() == -signal.SIGKILL
     psutil.wait_procs([fork], timeout=20)
     assert not fork.is_running()
-    gone = {nursery.ADDRESS: f"{os.environ[nursery.ADDRESS]}.gone"}  # no interpreter that forks: an ordinary process does it
-    done = subprocess.run(command, cwd=executed.root, env=env | gone, text=True, capture_output=True)
+    gone = nursery.client(f"{nursed}.gone")  # no interpreter that forks: an ordinary process does it
+    done = subprocess.run([*gone, *wrong], cwd=executed.root, env=env, text=True, capture_output=True)
     assert done.returncode == 2 and "there is no page" in done.stderr
 
 

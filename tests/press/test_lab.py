@@ -64,7 +64,7 @@ def server(python, executed, tmp_path, nursed):
     folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING", "JUPYTER"))} | folders
     executed.edit("book/paper/one.md", "Some prose.", "Some prose.\n\n```{claims}\n```")
-    with nursery.used():
+    with nursery.used(address=nursed):
         assert executed.run("execute").returncode == 0
     command = [str(python), "-m", "lib", "lab", "paper/one", "--no-browser", "--port", str(port)]
     process = subprocess.Popen(

@@ -107,7 +107,7 @@ def reported(executed_template, tmp_path_factory, nursed):
     mine = "".join(CLAIM.format(id=i, claim=c, expect=e) for i, c, e in entries).replace('"= 4"', '"= 4"\n  tolerance: 10 %')
     two = made.read("book/paper/claims.yml").partition("- id: two-width")
     made.write("book/paper/claims.yml", f"title: A paper\nclaims:\n{mine}{two[1]}{two[2]}")
-    with nursery.used():
+    with nursery.used():  # the page draws
         done = made.run("execute", "paper/one")
         assert done.returncode == 0, done.stderr
         made.ran = made.run("run", "paper/one", "-p", "gain=5", COLUMNS="70")

@@ -152,6 +152,14 @@ def test_every_page_has_all_presets_and_a_cost(page):
     assert re.search(r"second|minute|hour|day|own parameters", runs.presets(page)["cost"])
 
 
+# Figures are drawn, small and once, but not laid out, which would take half of a page's time; at the book's size they are.
+SKETCHES = (
+    "import matplotlib, lib.press.plots.style; from matplotlib_inline.backend_inline import set_matplotlib_formats as show;"
+    "matplotlib.rcParams.update({'figure.constrained_layout.use': False, 'savefig.bbox': None}); show('png', bbox_inches=None);"
+    "del matplotlib, lib, show"
+)
+
+
 @pytest.mark.parametrize("page", pages.every(), ids=lambda page: page.name)
 def test_every_page_runs_as_smoke(page, tmp_path, monkeypatch):
     """With sizes that make no sense for the claims, a page must still run to its end, and quickly.
@@ -160,11 +168,12 @@ def test_every_page_runs_as_smoke(page, tmp_path, monkeypatch):
     or draw elsewhere than on the CPU, is found without a GPU. On the CPU the same page runs at the book's own size (nbval).
     """
     monkeypatch.setenv("RACING_RUNS", str(tmp_path))
-    settings, done, plain = runs.settle(page, {}, "smoke"), tmp_path / "done", execution.traced
+    settings, done, plain, begin = runs.settle(page, {}, "smoke"), tmp_path / "done", execution.traced, [SKETCHES]
     if "device" in settings:
         settings["device"] = far.DEVICE.type
-        start = f"from lib.press.trials import far; far.inhabit({str(done)!r}); del far"
-        monkeypatch.setattr(execution, "traced", lambda report: [*plain(report), f"--IPKernelApp.exec_lines={start}"])
+        begin.append(f"from lib.press.trials import far; far.inhabit({str(done)!r}); del far")
+    begin = [f"--IPKernelApp.exec_lines={line}" for line in begin]
+    monkeypatch.setattr(execution, "traced", lambda report: [*plain(report), *begin])
     row = runs.run(page, settings, progress=False)  # without the processes around it, which others test
     assert row["status"] == "finished", row.get("error")
     assert "device" not in row["parameters"] or int(done.read_text()) > 40, "next to nothing ran on the device"

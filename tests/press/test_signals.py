@@ -102,7 +102,7 @@ def test_several_pages_in_forks_end_with_their_command(executed, tmp_path, sleep
     try:
         until(lambda: sleeping.exists() and sign.exists())
         children = family(process)
-        (nursery,) = [one for one in children if one.ppid() == process.pid and "serve" in one.cmdline()]
+        (nursery,) = [one for one in children if one.ppid() == process.pid and "nursery.py" in " ".join(one.cmdline())]
         assert len(nursery.children()) == 4  # two pages, two kernels
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
         out, error = process.communicate(timeout=30)

@@ -13,6 +13,7 @@ import pytest
 
 from lib.press import pages
 from lib.press.clusters import places
+from lib.press.notebooks import nursery
 from lib.press.verdicts import recordings
 from lib.press.workbench import execution, runs, sweeps
 from lib.press.workbench.runs import RunError
@@ -106,7 +107,7 @@ def test_a_kernel_that_hangs_is_ended_with_its_point(executed, page):
     (point,) = sweeps.points(page, ["width=2"], {})
     row = sweeps.run_point(str(executed.root), page.name, point.settings, point.name, 12.0, False)
     assert row["status"] == "failed" and "longer than 12 seconds" in row["error"]
-    assert not [pid for pid in children(os.getpid()) if "ipykernel" in command_line(pid)]
+    assert not [pid for pid in children(os.getpid()) if "ipykernel_launcher" in command_line(pid)]
 
 
 def test_a_failure_never_takes_the_place_of_a_finished_row(executed, page, forks):
@@ -173,7 +174,7 @@ def wait_for_rows(executed, count, seconds=90):
     raise AssertionError(f"no {count} rows after {seconds} s")
 
 
-def test_killed_clients_lose_nothing_and_repeat_nothing(executed):
+def test_killed_clients_lose_nothing_and_repeat_nothing(executed, nursed):
     sweep = start(executed, "--grid", "width=1:9")
     wait_for_rows(executed, 2)
     family = children(sweep.pid)
@@ -184,7 +185,8 @@ def test_killed_clients_lose_nothing_and_repeat_nothing(executed):
     while time.time() < deadline and any(os.path.exists(f"/proc/{pid}") for pid in family):
         time.sleep(0.2)
     before |= {row["run"]: row["finished"] for row in rows(executed)}
-    again = executed.run("sweep", "paper/two", "--grid", "width=1:9")
+    with nursery.used(address=nursed):
+        again = executed.run("sweep", "paper/two", "--grid", "width=1:9")
     assert again.returncode == 0, again.stdout + again.stderr
     after = {row["run"]: row["finished"] for row in rows(executed)}
     assert len(after) == 8 and before.items() <= after.items()  # what had finished was not run again

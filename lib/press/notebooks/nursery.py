@@ -2,7 +2,7 @@
 
 Those imports take four seconds of a core; the book has dozens of pages, and the suite starts hundreds of kernels and points
 of sweeps. `Nursery` starts this file as the interpreter that forks, and writes a kernel specification `python3` whose command
-is this file again, as the client that asks for a fork and stands in for it: signals are handed on, and when one of the two
+is the client (`stand_in.py`) that asks for a fork and stands in for it: signals are handed on, and when one of the two
 ends, so does the other; with the interpreter that forks all of them end. Kernels, and what `execution.start` starts, are
 forks where `used` says so, ordinary processes everywhere else. The file runs without `lib`; what a fork imports of it is its own.
 """
@@ -45,7 +45,7 @@ class Nursery:
         self.environment = environment | {"MPLBACKEND": BACKEND}
 
     def __enter__(self) -> "Nursery":
-        command = [sys.executable, "-P", __file__, "serve", self.address, *self.modules]
+        command = [sys.executable, "-P", __file__, self.address, *self.modules]
         # Ctrl-C is not for the interpreter that forks: it ends with this block, or with this process.
         self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, start_new_session=True)
         try:
@@ -58,7 +58,7 @@ class Nursery:
             raise
         spec = Path(self.folder.name, "kernels", "python3")
         spec.mkdir(parents=True)
-        command = [*CLIENT, "-f", "{connection_file}"]
+        command = [*client(self.address), "-f", "{connection_file}"]
         about = {"argv": command, "display_name": "Python 3", "language": "python", "metadata": {"debugger": False}}
         (spec / "kernel.json").write_text(json.dumps(about), encoding="utf-8")
         self.before = os.environ.get(ADDRESS)
@@ -76,13 +76,22 @@ class Nursery:
         self.folder.cleanup()
 
 
+def client(address: str) -> list[str]:
+    """The command that asks the interpreter at this address for a fork, and stands in for it."""
+    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("stand_in.py")), address]
+
+
 @contextlib.contextmanager
-def used(here: bool = True):
-    """Inside of this block kernels and commands that start are forks, if there is a nursery, and `here` is true."""
+def used(here: bool = True, address: str | None = None):
+    """Inside of this block kernels and commands that start are forks, if there is a nursery, and `here` is true.
+
+    They are forks of the interpreter at `address`, or of the one that this process knows of.
+    """
     before = {name: os.environ.get(name) for name in ("JUPYTER_PATH", PYTHON)}
-    if here and ADDRESS in os.environ:
-        path = filter(None, [str(Path(os.environ[ADDRESS]).parent), before["JUPYTER_PATH"]])
-        os.environ.update({"JUPYTER_PATH": os.pathsep.join(path), PYTHON: json.dumps(CLIENT)})
+    address = address or os.environ.get(ADDRESS)
+    if here and address:
+        path = filter(None, [str(Path(address).parent), before["JUPYTER_PATH"]])
+        os.environ.update({"JUPYTER_PATH": os.pathsep.join(path), PYTHON: json.dumps(client(address))})
     try:
         yield
     finally:
@@ -209,38 +218,5 @@ def be_a_module(name: str, *arguments: str) -> int:
     return status
 
 
-# --- the client, which stands in for the kernel -------------------------------------------------------------------------
-
-
-def ask(arguments: list[str]) -> int:
-    """Ask for a fork, wait for its end and end likewise; without an interpreter that forks, become what was asked for.
-
-    On Linux the client ends with the process that started it, and the fork with the client.
-    """
-    die_with_parent()
-    module = arguments[:1] == ["-m"]
-    asking = socket.socket(socket.AF_UNIX)
-    try:
-        asking.connect(os.environ[ADDRESS])
-    except (KeyError, OSError):  # it is gone
-        os.execv(sys.executable, [sys.executable, *([] if module else ["-m", "ipykernel_launcher"]), *arguments])
-    own = {name: value for name, value in os.environ.items() if module or name not in (ADDRESS, PYTHON)}
-    request = {"arguments": arguments, "folder": os.getcwd(), "environment": own}
-    socket.send_fds(asking, [b" "], [0, 1, 2])
-    asking.sendall(json.dumps(request).encode() + b"\n")
-    kernel = int(asking.makefile().readline())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: os.kill(kernel, number))
-    status = 137 if module else 0  # that of a module which was killed and could not say how it ended
-    while told := asking.recv(1):
-        status = told[0]
-    return status
-
-
-CLIENT = [sys.executable, "-I", "-S", str(Path(__file__)), "ask"]
-
 if __name__ == "__main__":
-    if sys.argv[1] == "serve":
-        serve(sys.argv[2], sys.argv[3:])
-    else:
-        sys.exit(ask(sys.argv[2:]))
+    serve(sys.argv[1], sys.argv[2:])

@@ -37,25 +37,31 @@ def counts(cell: dict) -> bool:
 
 
 @contextlib.contextmanager
-def watching(page: pages.Page, folder: Path, expected: float | None = None):
-    """While this lasts, progress is told; yields the name of a papermill engine that reports each cell."""
+def watching(page: pages.Page, folder: Path, expected: float | None = None, told: bool = True):
+    """While this lasts, progress is `told`; yields the name of a papermill engine that reports each cell.
+
+    It writes the notebook at the end, however that comes, and not before and after each cell: nobody looks at it meanwhile.
+    """
     from papermill.engines import NBClientEngine, papermill_engines
 
     cells = len(pages.code(pages.source(page)))
-    with Progress(page.name, cells, durations(page, folder), expected) as progress:
+    with Progress(page.name, cells, durations(page, folder), expected) if told else contextlib.nullcontext() as progress:
 
         class Watched(NBClientEngine):
             @classmethod
             def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-                complete = nb_man.cell_complete
+                complete, path = nb_man.cell_complete, nb_man.output_path
 
                 def completed(cell, *arguments, **more):
                     complete(cell, *arguments, **more)
-                    if counts(cell):
+                    if progress and counts(cell):
                         progress.advance()
 
-                nb_man.cell_complete = completed
-                return super().execute_managed_notebook(nb_man, kernel_name, **options)
+                nb_man.cell_complete, nb_man.output_path = completed, None
+                try:
+                    return super().execute_managed_notebook(nb_man, kernel_name, **options)
+                finally:
+                    nb_man.output_path = path
 
         papermill_engines.register("watched", Watched)
         yield "watched"

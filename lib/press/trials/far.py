@@ -13,6 +13,7 @@ import functools
 import importlib
 import unittest.mock
 from pathlib import Path
+from types import FunctionType
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -124,15 +125,36 @@ def inside(value):
 class Operations(TorchDispatchMode):
     """Sees the operations that have no far tensor yet: those that make one."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here; torch would ask so at each operation."""
+        return False
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         return compute(func, args, kwargs or {})
 
 
-class Literals(TorchFunctionMode):
-    """torch.tensor([1, 2], device=…) fills its tensor before any operation is seen: fill it here, then move it."""
+OPERATIONS = Operations()
+
+
+class Calls(TorchFunctionMode):
+    """Sees what is called from Python, and leaves alone what stays on the CPU: that takes no far tensor, and names no device.
+
+    A function that is itself written in Python may do either inside, as a backward pass may, and is seen in full.
+    torch.tensor([1, 2], device=…) fills its tensor before any operation is seen: fill it here, then move it.
+    """
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = dict(kwargs or {})
+        kwargs = kwargs or {}
+        named = any(isinstance(value, Far | str | torch.device) for value in (*args, *kwargs.values()))
+        if named or Far in types or type(func) is FunctionType:
+            with OPERATIONS:
+                return self.near(func, args, dict(kwargs))
+        return func(*args, **kwargs)
+
+    @staticmethod
+    def near(func, args, kwargs):
+        """A call that may have to do with the machine."""
         if func in (torch.tensor, torch.as_tensor, torch.asarray) and torch.device(kwargs.get("device") or "cpu") == DEVICE:
             del kwargs["device"]
             return func(*args, **kwargs).to(DEVICE)
@@ -151,7 +173,7 @@ def machine():
     known = [*optimisers._get_fused_kernels_supported_devices(), DEVICE.type]
     fused = unittest.mock.patch.object(optimisers, "_get_fused_kernels_supported_devices", lambda: known)
     full = unittest.mock.patch.object(torch, "autocast", lambda *_, **__: contextlib.nullcontext())  # which knows real ones only
-    with fused, full, Literals(), Operations():
+    with fused, full, Calls():
         yield "meta"
 
 

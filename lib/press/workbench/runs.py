@@ -156,7 +156,7 @@ def run(page: pages.Page, settings: dict, progress: bool = True) -> dict:
     expected = pages.seconds(page.root).get(page.name) if own else None
     with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as stack:
         clean, output, report = (Path(temporary, file) for file in ("page.ipynb", "executed.ipynb", "used.json"))
-        engine = stack.enter_context(watch.watching(page, folder, expected)) if progress else None
+        engine = stack.enter_context(watch.watching(page, folder, expected, told=progress))
         try:
             write_notebook(pages.source(page), clean)
             executed = papermill.execute_notebook(
