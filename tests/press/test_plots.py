@@ -62,6 +62,16 @@ def test_pictures_get_smaller_but_look_the_same():
     assert pictures.width(before) == old.shape[1]
 
 
+def test_colours_that_are_common_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    few = rng.integers(0, 256, (100, 3), dtype=np.uint8)[rng.integers(0, 100, (90, 120))]
+    assert (np.asarray(pictures.quantised(Image.fromarray(few)).convert("RGB")) == few).all()
+    many = few.copy()
+    many[:20] = rng.integers(100, 110, (20, 120, 3))  # a thousand more, much alike
+    shown = np.asarray(pictures.quantised(Image.fromarray(many)).convert("RGB")).astype(int)
+    assert (shown[20:] == many[20:]).all() and np.abs(shown[:20] - many[:20]).max() <= 5
+
+
 def test_transparent_pictures_become_white():
     after = pictures.smaller(png(Image.effect_noise((80, 80), 90).convert("RGBA")))
     clear = Image.new("RGBA", (80, 80), (255, 0, 0, 0))
