@@ -122,6 +122,7 @@ def test_crossings():
     falling = crossing(time, values, 2.0)
     assert falling[:2].tolist() == [1.5, 0.0] and falling[2].isnan()
     assert crossing(time, values, 2.0, rising=True)[1] == pytest.approx(2.4)
+    assert crossing(time, values, 3.25)[0] == 0.75  # between the first two times
     assert Recording(time, {"loss": values}).time_to(2.0)[0] == 1.5
 
 

@@ -21,6 +21,7 @@ SHAPES = {
     "shared along an axis": ((2, 1, 4, 7), (1, 3, 7, 5)),
     "a single inner number": ((3, 4, 1), (3, 1, 5)),
     "a single output": ((3, 4, 7), (3, 7, 1)),
+    "a single row": ((3, 1, 7), (3, 7, 5)),
 }
 
 
