@@ -46,6 +46,10 @@ def test_fast_and_plain_give_the_same_numbers(name, precision):
     assert pair.flops or pair.bytes
 
 
+def test_every_size_whose_growth_is_followed_has_a_colour():
+    assert all(figure.kind_of(size) for case in running.CASES.values() for size in case.grows)
+
+
 @pytest.mark.parametrize("name", ["routing", "biases-16-bit", "lempel-ziv"])
 def test_an_error_of_one_per_cent_is_refused(name):
     pair = built(name, running.CASES[name].precisions[0])

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 KINDS = {  # the sizes of all cases, and the colour of each kind
-    "networks": ("linear", ("seeds",)),
+    "networks": ("linear", ("seeds", "scales")),
     "width": ("gated", ("width", "hidden", "units")),
     "examples": ("relu", ("items", "points", "images")),
-    "paths, domains, modes, steps, pixels": ("bias", ("paths", "domains", "modes", "window", "m")),
+    "paths, domains, modes, steps, pixels": ("bias", ("paths", "domains", "modes", "window", "length", "m")),
 }
 
 

@@ -113,6 +113,8 @@ def render(root: Path | None = None) -> int:
         kept.replace(known)
     lines = [execution.plain_text(line) for line in done.stdout.splitlines()]
     wrong = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "Error", "rror:"))]
+    if "Exception occurred:" in lines:  # an error of ours: the last place and what was wrong there
+        wrong = lines[lines.index("Exception occurred:") :][:5]
     print("\n".join(wrong or lines[-20:]), file=sys.stderr)
     print("The book did not render; warnings count as errors.", file=sys.stderr)
     return done.returncode
