@@ -123,13 +123,13 @@ def fit_network(
         watch = {"every": every, "observe": observe, "label": label}
         return fit(parameters, predict, target, rate=rate, steps=steps, loss=loss, **watch)
     target = _target(predict(), target, loss)
-    learning = gradients.Learning(layers, x, target, activation, rate=rate, loss=loss, prefactor=prefactor)
+    fitting = gradients.Fitting(layers, x, target, activation, rate=rate, loss=loss, prefactor=prefactor)
 
     def look() -> dict[str, Tensor]:
-        learning.hand_over()
+        fitting.hand_over()
         return observe() if observe else {}
 
-    return _follow(learning.answers, learning.losses, learning.step, steps, every, look, label)
+    return _follow(fitting.answers, fitting.losses, fitting.step, steps, every, look, label)
 
 
 def render(layers: list[Layer], activation: Activation, m: int = 64, prefactor: float | Tensor = 1.0) -> Tensor:

@@ -21,7 +21,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of outputs (seeds, 
 }
 
 
-class Learning:
+class Fitting:
     """An ensemble with one output that learns `target` (seeds, points) at the points x, by Adam with this `rate`.
 
     What is learned is one vector, which `hand_over` writes into the tensors of `layers`. x is (points, inputs) or (seeds, points,
