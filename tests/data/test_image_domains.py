@@ -61,9 +61,9 @@ def test_rotation_is_a_matrix(images):
 
 
 def test_rotated_correlations_follow_from_the_upright_ones(images):
-    data = image_domains.rotated_domains(images, 4, components=6, span=120.0)
+    data = image_domains.rotated_domains(images, 4, components=6, span=100.0)
     for i in range(4):
-        turned, tested = (image_domains.rotate(x, 120 * i / 4).flatten(1) for x in (images.x_train, images.x_test))
+        turned, tested = (image_domains.rotate(x, 100 * i / 4).flatten(1) for x in (images.x_train, images.x_test))
         train, test, variance = image_domains.principal(turned, tested, 6)
         assert torch.allclose(variance, data.variance[i], rtol=1e-9)
         assert torch.allclose(train, data.train[i], atol=1e-9)

@@ -134,7 +134,7 @@ def test_targets_by_hand():
 def test_errors_of_many_images_are_those_of_each(images):
     """More than 250, which are looked at in parts."""
     many = image_domains.Domains(*vars(image_domains.permuted_domains(images, 8)).values())
-    many.test, many.y_test = many.test.repeat(1, 1, 27), many.y_test.repeat(27)
+    many.test, many.y_test = torch.cat([many.test * scale for scale in torch.linspace(-3, 1, 27)], -1), many.y_test.repeat(27)
     weights = classifiers.initial_classifier(3, 8, 5, 10, 1.0, seeds=2, dtype=torch.float64)
     errors = classifiers.classifier_errors(weights, many)
     w1, _, w2, _, w3, _ = weights  # biases start at zero, and the network is linear

@@ -117,6 +117,8 @@ def test_large_ensembles_are_asked_in_parts_with_the_same_answers(monkeypatch, s
     for cached in (1, 200, 1000):  # one network at a time, or several
         monkeypatch.setattr("lib.relu.networks.CACHED", cached)
         torch.testing.assert_close(relu.output(weights, x, **kind), plain, rtol=1e-13, atol=1e-15)
+        without = relu.initial_weights([5, 8, 3], 0.7, seeds=4)
+        torch.testing.assert_close(relu.output(without, random(5, 7)), without[1] @ (without[0] @ random(5, 7)).relu())
     with pytest.raises(ValueError, match="the ensemble"):
         relu.output([weights[0], *(w[:1] for w in weights[1:])], x, bias=0.3)
 
