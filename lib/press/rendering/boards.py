@@ -248,6 +248,7 @@ class ExecutionStatus(Generated):
             lines.append(
                 f"| {link} | {len(pages.code(notebook))} | {found} | {taken.get(page.name, 0):.1f} | {size:.1f} MB | {state} |"
             )
+        lines.append(f"| **all pages** | | | **{sum(taken.get(page.name, 0) for page in pages.every(self.root)):.0f}** | | |")
         return "\n".join(lines)
 
 
