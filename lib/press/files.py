@@ -1,6 +1,7 @@
 """Files that are read or written whole; whatever is wrong with one is a sentence that names it."""
 
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -39,10 +40,15 @@ def read_json(path: Path, error: type[Problem] = Problem):
 
 
 def read_yaml(path: Path, error: type[Problem] = Problem):
-    """The content of a YAML file; what is wrong with it is an `error` that names the file."""
+    """The content of a YAML file, not to be changed; what is wrong with it is an `error` that names the file."""
+    return _yaml(read_text(path, error), path, error)
+
+
+@functools.lru_cache(maxsize=64)
+def _yaml(text: str, path: Path, error: type[Problem]):
+    """Read once as long as the text is the same: one command may ask hundreds of times for a paper's claims."""
     import yaml
 
-    text = read_text(path, error)
     try:
         return yaml.load(text, Loader=quick_loader(text))
     except yaml.YAMLError as trouble:

@@ -161,19 +161,13 @@ def digest(content: bytes | str) -> str:
 def claims_digest(page: Page) -> str:
     """Changes when a claim that this page checks, or a recorded run that it shows, changes; others do not count."""
     path = page.markdown.parent / "claims.yml"
-    known = _claims(path, path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else {}
+    known = claims.load(path.parent.name, path.parent.parent) if path.exists() else {}
     entries = {name: claim for name, claim in known.items() if claim.page == page.name}
     rows = []
     if any(claim.verdict == "recorded" for claim in entries.values()):  # then the page shows what these runs found
         rows = [file_digest(path) for path in sorted((page.markdown.parent / "recorded").glob(f"{page.markdown.stem}-*.json"))]
     shown = [[name, *(getattr(claim, field) for field in DECIDING)] for name, claim in sorted(entries.items())]
     return digest(repr(shown) + "".join(rows))
-
-
-@functools.lru_cache(maxsize=64)
-def _claims(path: Path, changed: int, size: int) -> dict[str, claims.Claim]:
-    """The claims of a paper, read once for all its pages, and again when the file has been written."""
-    return claims.load(path.parent.name, path.parent.parent)
 
 
 def fingerprint(page: Page, files: list[str]) -> dict:

@@ -98,7 +98,7 @@ def render(root: Path | None = None) -> int:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "build", str(root), "--path-output", str(root), *STRICT],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root), "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"},
+        env=execution.kernel_environment(root) | {"PYTHONWARNINGS": "ignore"},  # explorers' pictures are small: one thread
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

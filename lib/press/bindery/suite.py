@@ -26,6 +26,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # as in lib/__main__.py: nbval w
 ROOT = environment.ROOT
 SECONDS = ROOT / "tests" / "seconds.json"
 ONE_BY_ONE = "tests/press/"  # of these, only tests that share a costly fixture stay together
+WAITING = 1  # workers above the number of cores: browsers, sweeps and clusters leave a core idle for a quarter of the time
 WORTH = 0.5  # seconds below which a test is not worth a line in that file
 SMOKE = "test_every_page_runs_as_smoke"
 DEADLINE, LATE = "RACING_DEADLINE", "there was no time left"
@@ -109,8 +110,9 @@ def run(given: list[str], cores: int | None = None) -> tuple[int, Count]:
     """pytest with these arguments, dealt out to the cores unless they say otherwise: its status and what was counted."""
     os.chdir(ROOT)
     os.environ.update(execution.kernel_environment(ROOT))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import `lib`: what one has compiled serves all
     count = Count()
-    dealt = ["-p", "lib.press.bindery.suite", "-n", str(cores or os.cpu_count() or 1), "--dist", "loadscope"]
+    dealt = ["-p", "lib.press.bindery.suite", "-n", str(cores or WAITING + (os.cpu_count() or 1)), "--dist", "loadscope"]
     dealt += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # this process has imported some of what plugins import
     code = pytest.main([*given, *(dealt + ["--no-loadscope-reorder"] if cores != 1 else [])], plugins=[count])
     return int(code), count

@@ -11,7 +11,7 @@ from docutils import nodes
 from sphinx.util.docutils import ReferenceRole
 
 from lib.press import pages
-from lib.press.bindery import freshness
+from lib.press.bindery import freshness, sidebar
 from lib.press.explorers import directive as explorers
 from lib.press.notebooks import plain
 from lib.press.plots import pictures
@@ -115,6 +115,7 @@ def setup(app) -> dict:
     }.items():
         app.add_directive(name, directive)
     explorers.setup(app)
+    sidebar.setup(app)
     app.add_role("claim", ClaimLink())
     app.connect("build-finished", downloads.write)
     app.connect("build-finished", plain.offer)

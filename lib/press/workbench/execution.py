@@ -21,6 +21,8 @@ from lib.press.notebooks import pairing
 from lib.press.pages import ROOT, Page
 
 TIMEOUT = 1800  # seconds that one cell may take
+# glibc gives large arrays back to the system each time, and a kernel would spend up to a tenth of its time getting them again
+KEEP = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 SEVERAL = 5  # pages above which imports are worth while that only some of them make
 SENTENCES = ("ClaimError", "VerdictChanged", "ParameterError", "DamagedFile", "MissingFile")  # their words need no traceback
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec it is too late
@@ -153,11 +155,12 @@ def execute(page: Page, progress=lambda done, total: None) -> float:
 
 
 def kernel_environment(root: Path, offline: bool = True) -> dict:
-    """Environment of a page's kernel: one thread for every numerical library, this repository's `lib`, no network."""
+    """Environment of a page's kernel: one thread for numerical libraries, memory that is kept, this `lib`, no network."""
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     network = {"RACING_OFFLINE": "1"} if offline else {}
-    return os.environ | threads | network | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    own = {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    return os.environ | threads | KEEP | network | own
 
 
 def plain_text(message: str) -> str:
