@@ -113,8 +113,9 @@ FIRST = "() => { const i = document.querySelector('article img'); return i.getBo
 
 
 @pytest.mark.parametrize("document", documents())
-def test_page_opens_without_errors_and_without_the_network(chromium, book, document):
-    """And while it is open: it fits a phone and dark mode, has its notebook's verdicts, and its answer on the first screens.
+def test_page_opens_without_errors_and_without_the_network(chromium, book, document, capsys):
+    """And while it is open: it fits a phone and dark mode, has its notebook's verdicts, its answer on the first screens, and
+    an explorer that answers.
 
     Opening a page costs one to two core-seconds, so everything that needs no other start is asked here.
     """
@@ -131,6 +132,8 @@ def test_page_opens_without_errors_and_without_the_network(chromium, book, docum
             assert len(alt) > 15 and not alt.startswith(("../", "_images")), f"{source} has no alt text"
         if document in PAGES:
             verdicts_of_the_notebook_are_on_the_page(tab, PAGES[document])
+            for name in explorers_of(PAGES[document]):
+                an_explorer_answers(tab, name, capsys)
             the_answer_and_its_figure_are_on_the_first_screens(tab, PAGES[document])
         it_fits_a_narrow_screen_and_dark_mode(tab)
         assert problems == []
@@ -276,13 +279,14 @@ def test_a_row_can_be_cited_and_a_figure_enlarges(chromium, book):
 # --- explorers: what they compute is held against lib in tests/press/test_explorers.py ---------------------------------
 
 
+def explorers_of(page):
+    """The explorers that a page shows."""
+    return re.findall(r"^```\{explorer\} (\w+)", page.markdown.read_text(encoding="utf-8"), re.M)
+
+
 def explorer_pages():
     """{explorer: page} of all pages that show one."""
-    found = {}
-    for page in pages.every():
-        for name in re.findall(r"^```\{explorer\} (\w+)", page.markdown.read_text(encoding="utf-8"), re.M):
-            found[name] = page.name
-    return found
+    return {name: page.name for page in pages.every() for name in explorers_of(page)}
 
 
 # Looks ten times a second until the explorer has stood in the same place three times in a row.
@@ -337,28 +341,24 @@ def test_there_are_seven_explorers_each_on_a_page_of_its_own():
     assert set(explorer_pages()) == set(EXPLORERS) and len(set(explorer_pages().values())) == len(EXPLORERS) >= 7
 
 
-@pytest.mark.parametrize("name", EXPLORERS)
-def test_an_explorer_stands_on_its_page_and_answers(chromium, book, name, capsys):
-    page = book / "book" / f"{explorer_pages()[name]}.html"
-    with visit(chromium, page) as (tab, problems):
-        scripts = tab.locator("script[src]").evaluate_all("all => all.map(s => s.src.split('?')[0])")
-        assert len(scripts) == len(set(scripts)) and sum("bokeh" in script for script in scripts) == 2
-        come_near(tab)
-        assert tab.locator(".explorer-static").is_hidden() and len(tab.locator(".explorer-says").inner_text()) > 40
-        handles = inside(tab, ".noUi-handle", ".map(one => one[0])")
-        assert handles and all(len(label) > 2 for label in handles), "sliders have names for those who cannot see them"
-        plots = inside(tab, "[role=img]", ".map(one => one[0])")
-        assert plots and all(len(label) > 10 for label in plots)
-        tab.wait_for_function(f"() => !Explorers.running('{name}')", timeout=60000)
-        said = tab.locator(".explorer-says").inner_text()
-        inside(tab, ".noUi-handle", "[0][1].focus()")
-        for _ in range(3):
-            tab.keyboard.press("ArrowLeft")
-        tab.wait_for_function(
-            "before => document.querySelector('.explorer-says').textContent !== before", arg=said, timeout=20000
-        )
-        first, *frames = tab.evaluate(PRESSED, name)
-        assert frames and problems == []
+def an_explorer_answers(tab, name, capsys):
+    """It stands on its page, has names for those who cannot see it, and answers to keys and to what they move."""
+    scripts = tab.locator("script[src]").evaluate_all("all => all.map(s => s.src.split('?')[0])")
+    assert len(scripts) == len(set(scripts)) and sum("bokeh" in script for script in scripts) == 2
+    come_near(tab)
+    assert tab.locator(".explorer-static").is_hidden() and len(tab.locator(".explorer-says").inner_text()) > 40
+    handles = inside(tab, ".noUi-handle", ".map(one => one[0])")
+    assert handles and all(len(label) > 2 for label in handles), "sliders have names for those who cannot see them"
+    plots = inside(tab, "[role=img]", ".map(one => one[0])")
+    assert plots and all(len(label) > 10 for label in plots)
+    tab.wait_for_function(f"() => !Explorers.running('{name}')", timeout=60000)
+    said = tab.locator(".explorer-says").inner_text()
+    inside(tab, ".noUi-handle", "[0][1].focus()")
+    for _ in range(3):
+        tab.keyboard.press("ArrowLeft")
+    tab.wait_for_function("before => document.querySelector('.explorer-says').textContent !== before", arg=said, timeout=20000)
+    first, *frames = tab.evaluate(PRESSED, name)
+    assert frames
     with capsys.disabled():
         middle = sorted(frames)[len(frames) // 2]
         print(f"\nExplorer {name}: first answer after {first:.0f} ms; frames {middle:.0f} ms, at most {max(frames):.0f}")
