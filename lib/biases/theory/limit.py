@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from torch import Tensor
 
 from lib.biases.networks import Frozen, PreActivations, rows
@@ -148,7 +148,8 @@ def linearised(
         bias = _ridge(square, towards, ridge)
     else:
         features = (a[:, None] * gates).flatten(0, 1)  # (classes · items, units)
-        bias = features.mT @ _ridge(features @ features.mT, y.mT.flatten(), ridge)
+        square = torch.from_numpy(blas.dsyrk(1.0, features.numpy().T, trans=True).T)  # features · featuresᵀ below the diagonal
+        bias = features.mT @ _ridge(square, y.mT.flatten(), ridge)
     return bias / size, gates_test.double() @ (a * bias).mT
 
 
