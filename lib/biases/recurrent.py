@@ -26,7 +26,7 @@ WINDOWS = 2**30  # the stream of random numbers that training windows come from;
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "tanh": torch.tanh, "identity": torch.clone}
 
 
-@dataclass
+@dataclass(eq=False)
 class Recurrent:
     """An ensemble of recurrent networks; see the module's docstring.
 

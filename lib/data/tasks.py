@@ -232,7 +232,8 @@ def lorenz(
         return sigma * (y - x), x * (rho - z) - y, x * y - beta * z
 
     def moved(p: Sequence[float], slope: Sequence[float], by: float) -> tuple[float, ...]:
-        return tuple(a + by * b for a, b in zip(p, slope, strict=True))
+        (x, y, z), (u, v, w) = p, slope
+        return x + by * u, y + by * v, z + by * w
 
     def euler(p: Sequence[float]) -> tuple[float, ...]:
         return moved(p, flow(p), dt)
@@ -247,9 +248,9 @@ def lorenz(
     known = {"euler": euler, "runge-kutta": runge_kutta}
     if method not in known:
         raise ValueError(f"unknown method {method!r}; choose {' or '.join(known)}")
-    points = [tuple(map(float, start))]
+    points, next_one = [tuple(map(float, start))], known[method]
     for _ in range(steps - 1):
-        points.append(known[method](points[-1]))
+        points.append(next_one(points[-1]))
     return torch.tensor(points, dtype=torch.float64)
 
 

@@ -47,11 +47,16 @@ def forward(
             for u in range(np.uint64(stop - start)):
                 g, h = real(p[u]) * s + b[u], real(q[u]) * r + b[u]
                 g, h = g if g > zero else zero, h if h > zero else zero
-                y0, y1, z0, z1 = y0 + g * w0[u], y1 + g * w1[u], z0 + h * w0[u], z1 + h * w1[u]
-                y2, y3, z2, z3 = y2 + g * w2[u], y3 + g * w3[u], z2 + h * w2[u], z3 + h * w3[u]
-                y4, y5, z4, z5 = y4 + g * w4[u], y5 + g * w5[u], z4 + h * w4[u], z5 + h * w5[u]
-                y6, y7, z6, z7 = y6 + g * w6[u], y7 + g * w7[u], z6 + h * w6[u], z7 + h * w7[u]
-                y8, y9, z8, z9 = y8 + g * w8[u], y9 + g * w9[u], z8 + h * w8[u], z9 + h * w9[u]
+                y0, z0 = y0 + g * w0[u], z0 + h * w0[u]
+                y1, z1 = y1 + g * w1[u], z1 + h * w1[u]
+                y2, z2 = y2 + g * w2[u], z2 + h * w2[u]
+                y3, z3 = y3 + g * w3[u], z3 + h * w3[u]
+                y4, z4 = y4 + g * w4[u], z4 + h * w4[u]
+                y5, z5 = y5 + g * w5[u], z5 + h * w5[u]
+                y6, z6 = y6 + g * w6[u], z6 + h * w6[u]
+                y7, z7 = y7 + g * w7[u], z7 + h * w7[u]
+                y8, z8 = y8 + g * w8[u], z8 + h * w8[u]
+                y9, z9 = y9 + g * w9[u], z9 + h * w9[u]
             o, m = out[t, i], out[t, i + 1]
             o[0], o[1], o[2], o[3], o[4] = y0, y1, y2, y3, y4
             o[5], o[6], o[7], o[8], o[9] = y5, y6, y7, y8, y9
@@ -86,7 +91,11 @@ def backward_towards(gain: bool) -> Callable:
                 c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = numbers(error[k, i + 2])
                 d0, d1, d2, d3, d4, d5, d6, d7, d8, d9 = numbers(error[k, i + 3])
                 for u in range(np.uint64(stop - start)):
-                    v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 = w0[u], w1[u], w2[u], w3[u], w4[u], w5[u], w6[u], w7[u], w8[u], w9[u]
+                    v0, v1 = w0[u], w1[u]
+                    v2, v3 = w2[u], w3[u]
+                    v4, v5 = w4[u], w5[u]
+                    v6, v7 = w6[u], w7[u]
+                    v8, v9 = w8[u], w9[u]
                     e0 = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7 + a8 * v8 + a9 * v9
                     e1 = b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4 + b5 * v5 + b6 * v6 + b7 * v7 + b8 * v8 + b9 * v9
                     e2 = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3 + c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7 + c8 * v8 + c9 * v9
@@ -163,7 +172,9 @@ def errors(outputs: np.ndarray, chosen: np.ndarray, labels: np.ndarray, wanted: 
                     loss += row[c] * row[c] / 2
                     row[c] *= share
             else:
-                right, largest, total = labels[chosen[i]], row.max(), real(0)
+                right, largest, total = labels[chosen[i]], row[0], real(0)
+                for c in range(1, classes):
+                    largest = max(largest, row[c])
                 loss += largest - row[right]
                 for c in range(classes):
                     row[c] = np.exp(row[c] - largest)
@@ -216,16 +227,20 @@ def answer(
 def padded(outputs: np.ndarray, g: int, whole: int) -> np.ndarray:
     """The ten columns of group g of (seeds, items, classes), with zeros where there are no more classes or items."""
     seeds, items, classes = outputs.shape
-    ten, width = np.zeros((seeds, whole, 10), outputs.dtype), min(10, classes - 10 * g)
-    ten[:, :items, :width] = outputs[:, :, 10 * g : 10 * g + width]
+    ten = np.zeros((seeds, whole, 10), outputs.dtype)
+    for k in range(seeds):
+        for i in range(items):
+            for c in range(min(10, classes - 10 * g)):
+                ten[k, i, c] = outputs[k, i, 10 * g + c]
     return ten
 
 
 @_compile_exactly
 def in_fours(order: np.ndarray, start: int, items: int) -> np.ndarray:
     """`work._in_fours` of items of this order."""
-    chosen = np.full((items + 3) // 4 * 4, order[start])
-    chosen[:items] = order[start : start + items]
+    chosen = np.empty((items + 3) // 4 * 4, np.int64)
+    for i in range(len(chosen)):
+        chosen[i] = order[start + i if i < items else start]
     return chosen
 
 
@@ -303,7 +318,8 @@ def descend(
         outputs = answer(share, tiles, owners, values, scale, chosen, items, classes, bias, groups, seeds)
         errors(outputs, order, labels, wanted, loss)
         if k == 0:
-            first[:] = loss
+            for s in range(seeds):
+                first[s] = loss[s]
         if k < steps:
             gradient[:] = 0
             for g in range(len(groups)):

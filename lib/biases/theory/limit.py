@@ -15,10 +15,12 @@ this is in Williams et al.; it is the theory beside their Fig. 1A.
 classes); numbers are float64. Ridges are in units of the kernel, as if features were divided by sqrt(units) · std(a).
 """
 
+import functools
 import math
 from dataclasses import dataclass
 
 import torch
+from scipy.linalg import blas, lapack
 from torch import Tensor
 
 from lib.biases.networks import Frozen, PreActivations, rows
@@ -79,13 +81,15 @@ class Prediction:
 
     def accuracy(self, labels: Tensor, draws: int = 200, seed: int = 0) -> float:
         """Expected share of right answers of a single network, whose outputs scatter normally around their mean."""
-        generator = torch.Generator().manual_seed(seed)
         scatter = self.variance.sqrt()[:, None]
-        right = [
-            (self.mean + scatter * torch.randn(self.mean.shape, generator=generator, dtype=torch.float64)).argmax(1) == labels
-            for _ in range(draws)
-        ]
+        right = [(self.mean + scatter * normal).argmax(1) == labels for normal in _normals(*self.mean.shape, draws, seed)]
         return float(torch.stack(right).double().mean())
+
+
+@functools.lru_cache(1)  # predictions at many widths scatter by the same numbers
+def _normals(tests: int, classes: int, draws: int, seed: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(tests, classes, generator=generator, dtype=torch.float64) for _ in range(draws)]
 
 
 def effective_ridge(values: Tensor, units: float, classes: int, ridge: float) -> float:
@@ -135,16 +139,17 @@ def linearised(
     size = float(network.a.double().square().mean().sqrt()) * math.sqrt(network.units)
     a, y, units = network.a.double() / size, y.double(), network.units  # a (classes, units)
     if units <= y.numel():
-        square = torch.zeros(units, units, dtype=torch.float64)  # below the diagonal, which is all that is needed
+        square = torch.empty(units, units, dtype=torch.float64)  # below the diagonal, which is all that is needed
         for start in range(0, units, 500):
             part = slice(start, start + 500)
             shared = gates[:, start:].mT @ gates[:, part]  # whole numbers, exact in float32
-            square[start:, part] = (a[:, start:].mT @ a[:, part]).mul_(shared)
+            torch.mm(a[:, start:].mT, a[:, part], out=square[start:, part]).mul_(shared)
         towards = ((y.mT @ gates.double()) * a).sum(0)  # (units,)
         bias = _ridge(square, towards, ridge)
     else:
         features = (a[:, None] * gates).flatten(0, 1)  # (classes · items, units)
-        bias = features.mT @ _ridge(features @ features.mT, y.mT.flatten(), ridge)
+        square = torch.from_numpy(blas.dsyrk(1.0, features.numpy().T, trans=True).T)  # features · featuresᵀ below the diagonal
+        bias = features.mT @ _ridge(square, y.mT.flatten(), ridge)
     return bias / size, gates_test.double() @ (a * bias).mT
 
 
@@ -157,4 +162,7 @@ def _drive(caller: str, network: Frozen, x: Tensor | PreActivations, **per_unit:
 def _ridge(square: Tensor, y: Tensor, ridge: float) -> Tensor:
     """(square + ridge)^-1 y for a symmetric matrix of which the lower half is given; it is overwritten."""
     square.diagonal().add_(ridge)
-    return torch.cholesky_solve(y[:, None], torch.linalg.cholesky(square))[:, 0]
+    _, solution, failed = lapack.dposv(square.numpy().T, y.numpy(), overwrite_a=True)  # in place; columns first, hence the turn
+    if failed:
+        raise torch.linalg.LinAlgError(f"the matrix is not positive definite with a ridge of {ridge}")
+    return torch.from_numpy(solution)

@@ -84,7 +84,8 @@ def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> l
         mine = [row["run"] for row in stale if row["run"] in known]
         if not mine:
             raise RunError(f"no recorded run of {page.name} was made by the code of {since}")
-        old, new = (smoke(each, scratch / name) for each, name in ((before, "old"), (page, "new")))
+        old = smoke(before, scratch / "old")
+        new = smoke(page, scratch / "new", old["parameters"])  # the smoke size of then, whatever it is today
     mine_now = claims.of_page(page.name, page.root / "book")
     compared, distance, where = difference(old["results"], new["results"], mine_now)
     if not compared or not distance < EQUAL:
@@ -107,9 +108,10 @@ def unpacked(commit: str, root: Path, target: Path) -> Path:
     return target
 
 
-def smoke(page: pages.Page, rows: Path) -> dict:
-    """The row of a run in smoke size, made by the code of the page's own repository."""
-    command = [sys.executable, "-m", "lib", "run", page.name, "--preset", "smoke"]
+def smoke(page: pages.Page, rows: Path, settings: dict | None = None) -> dict:
+    """The row of a run in smoke size, or with these parameters, made by the code of the page's own repository."""
+    size = ["--preset", "smoke"] if settings is None else [f"-p{name}={value}" for name, value in settings.items()]
+    command = [sys.executable, "-m", "lib", "run", page.name, *size]
     environment = execution.kernel_environment(page.root) | {"RACING_RUNS": str(rows), "PYTHONPATH": str(page.root)}
     done = subprocess.run(command, cwd=page.root, env=environment, capture_output=True, text=True, errors="replace")
     made = [runs.read_row(path) for path in rows.glob("**/*.json")]
