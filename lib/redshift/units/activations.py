@@ -95,6 +95,7 @@ QUICK: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[Tensor, Ten
         lambda delta, z, h: aten.elu_backward.grad_input(delta, *SELU, False, z, grad_input=delta),
     ),
 }
+FROM_VALUE = ("relu", "tanh")  # the slope follows from the value, which may then take the place of z
 
 
 def apply(activation: Activation, z: Tensor, keep: bool = False) -> Tensor:
