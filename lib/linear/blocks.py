@@ -10,26 +10,26 @@ import torch
 from torch import Tensor
 
 POINTS = 192  # in a block
-WORTH = 96  # with fewer points torch is as quick
+FEWEST, WIDEST = 96, 72  # with fewer points or more units torch is as quick
 
 
 class Tall:
     """Matrices (networks, points, units) in memory that is kept, and their `blocks` as NumPy sees them: whole ones, the rest.
 
-    Each is (networks, blocks, points, units). Where there are few points, and on other devices than the processor, there are
-    no blocks, and torch multiplies. Nothing here can be differentiated.
+    Each is (networks, blocks, points, units). Where there are few points or many units, and on other devices than the
+    processor, there are no blocks, and torch multiplies. Nothing here can be differentiated.
     """
 
     def __init__(self, rows: Tensor):
         self.rows, self.blocks, self.sums = rows, None, {}
-        if rows.device.type == "cpu" and rows.shape[1] >= WORTH:
+        if rows.device.type == "cpu" and rows.shape[1] >= FEWEST and rows.shape[2] <= WIDEST:
             array, whole = rows.numpy(), rows.shape[1] // POINTS * POINTS
             parts = array[:, :whole].reshape(len(array), -1, POINTS, array.shape[2]), array[:, None, whole:]
             self.blocks = [part for part in parts if part.size]
 
     def times(self, matrix: Tensor, out: "Tall") -> Tensor:
         """Each network's rows times its matrix (networks, units, others), written into `out`: (networks, points, others)."""
-        if self.blocks is None:
+        if self.blocks is None or out.blocks is None:
             return torch.bmm(self.rows, matrix, out=out.rows)
         array = matrix.numpy()[:, None]
         for part, place in zip(self.blocks, out.blocks, strict=True):
@@ -38,7 +38,7 @@ class Tall:
 
     def onto(self, other: "Tall", out: Tensor) -> Tensor:
         """The sums over points of products of the two, rows.mT @ other.rows, written into `out`: (networks, units, others)."""
-        if self.blocks is None:
+        if self.blocks is None or other.blocks is None:
             return torch.bmm(self.rows.mT, other.rows, out=out)
         if id(other) not in self.sums:
             self.sums[id(other)] = self._shares(other)

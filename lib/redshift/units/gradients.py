@@ -78,10 +78,10 @@ class Fitting:
         if not self.plain:
             torch.mul(self.inner, self.factor, out=self.product)
         for k, ((weight, bias), z, h) in enumerate(zip(self.scaled, self.z, self.h, strict=True)):
-            if k == 0 or z.blocks is None:
-                torch.baddbmm(bias, self.h[k - 1].rows if k else self.x, weight.mT, out=z.rows)
-            else:
+            if k and self.h[k - 1].blocks and z.blocks:
                 self.h[k - 1].times(self.turned[k].copy_(weight.mT), z).add_(bias)
+            else:
+                torch.baddbmm(bias, self.h[k - 1].rows if k else self.x, weight.mT, out=z.rows)
             self.forward(z.rows, h.rows)
         return torch.baddbmm(self.biases[-1], self.h[-1].rows, self.weights[-1].mT)[..., 0]
 
