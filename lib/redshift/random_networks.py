@@ -26,6 +26,7 @@ Layer = dict[str, Tensor]
 VARIANTS = ("plain", "layer norm", "residual", "gated")
 PRIORS = ("uniform", "gaussian", "ball", "long-tailed")
 GATES = ("none", "hidden", "all")
+DRAWS = 64  # chunks of networks that are kept
 
 
 @dataclass(frozen=True)
@@ -184,17 +185,18 @@ def images(
     chunk = max(1, (2**19 if str(device) == "cpu" else 2**25) // (m * m * width))
     for start in range(0, seeds, chunk):
         count = min(chunk, seeds - start)
-        small = count * depth * width * width < 2**19  # and worth keeping: the next magnitude has the same draw
+        small = count * depth * width * width < 2**19 and seeds <= DRAWS * chunk  # worth keeping: the next magnitude has the same
         known = _drawn if small else _drawn.__wrapped__
         units = known(count, seed, start, (2, *[width] * depth), len(out), prior.shape, "all" if variant == "gated" else "none")
-        layers, *readouts = (_scaled(each, prior, torch.float64, device) for each in units)
+        layers, *readouts = (_scaled(each, prior, torch.float64, "cpu") for each in units)
         readouts = [readout for (readout,) in readouts]
         part = _evaluate(layers, readouts, points, activation, variant, dtype or torch.float32)
         part = part.double()  # (depths, count, points)
         if dtype is None:
             flat = (part.std(-1) < 1e-3 * part.mean(-1).abs()).any(0)
             if flat.any():
-                layers, readouts = ([{k: v[flat] for k, v in layer.items()} for layer in group] for group in (layers, readouts))
+                few = flat.cpu()
+                layers, readouts = ([{k: v[few] for k, v in layer.items()} for layer in group] for group in (layers, readouts))
                 part[:, flat] = _evaluate(layers, readouts, points, activation, variant, torch.float64)
         out[:, start : start + count] = part.reshape(-1, count, m, m)
     return out if depths else out[0]
@@ -240,8 +242,9 @@ def unbiased_frequencies(m: int = 64) -> Tensor:
 def _evaluate(
     layers: list[Layer], readouts: list[Layer], x: Tensor, activation: Activation, variant: str, dtype: torch.dtype
 ) -> Tensor:
-    """Outputs of the last `len(readouts)` depths: (depths, seeds, points)."""
-    layers, readouts = ([{k: v.to(dtype) for k, v in layer.items()} for layer in group] for group in (layers, readouts))
+    """Outputs of the last `len(readouts)` depths, there where x is: (depths, seeds, points)."""
+    there = {"device": x.device, "dtype": dtype}
+    layers, readouts = ([{k: v.to(**there) for k, v in layer.items()} for layer in group] for group in (layers, readouts))
     h, out = x.to(dtype), []
     memory = _memory(layers, h)
     for index, layer in enumerate(layers):
@@ -281,7 +284,7 @@ def _units(sizes: Sequence[int], shape: str, gates: str, streams: Streams) -> li
     return layers
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=DRAWS)
 def _drawn(seeds: int, seed: int, first: int, sizes: tuple, readouts: int, shape: str, gates: str) -> list[list[Layer]]:
     """`_units` of the networks from `first` on, and of so many readouts of their last layer."""
     streams = Streams(seeds, seed, first=first)
