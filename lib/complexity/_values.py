@@ -34,7 +34,7 @@ def centred(y: Tensor, dims: int = 2) -> Tensor:
     """Functions with their mean removed (a large mean leaves rounding errors in every coefficient); exactly 0 where
     they are constant."""
     _, _, flat = value_range(y, dims)
-    return torch.where(flat, 0, y - y.mean(dim=tuple(range(-dims, 0)), keepdim=True))
+    return (y - y.mean(dim=tuple(range(-dims, 0)), keepdim=True)).masked_fill_(flat, 0)
 
 
 def along_each_axis(y: Tensor, matrices: list[Tensor]) -> Tensor:

@@ -36,8 +36,8 @@ def quantise(y: Tensor | np.ndarray, levels: int = 10, dims: int = 2) -> Tensor:
     """
     y = values_on_grid("quantise", y, dims)
     low, high, flat = value_range(y, dims)
-    scaled = (y - low) * ((levels - 1) / torch.where(flat, 1, high - low))
-    return torch.where(flat, 0, scaled.round()).to(torch.int16)
+    scaled = (y - low).mul_((levels - 1) / torch.where(flat, 1, high - low))
+    return scaled.round_().masked_fill_(flat, 0).to(torch.int16)
 
 
 @axes(y="rows columns")

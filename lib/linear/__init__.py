@@ -1,8 +1,8 @@
 """Deep linear networks: what they learn, when, and from which start.
 
 Closed forms of learning in modes (`theory`) beside the chains of matrices that they predict (`chains`); gradient descent
-for whole ensembles with a recording (`descent`), backpropagation and products of many small matrices for it
-(`backpropagation`, `products`); how alike two learning curves are (`curves`); random draws that depend
+for whole ensembles with a recording (`descent`), backpropagation, products of many small matrices and of tall ones for it
+(`backpropagation`, `products`, `blocks`); how alike two learning curves are (`curves`); random draws that depend
 on the seed alone (`draws`); shapes checked at the door (`shapes`). Items are columns, weights (..., out, in), losses half
 the squared error, mean over items.
 
@@ -39,6 +39,7 @@ __getattr__, __dir__, __all__ = door(
         "adam": (),
         "backpropagation": (),
         "products": (),
+        "blocks": (),
         "curves": (),
         "draws": ("LAWS", "Streams", "random_matrix"),
         "shapes": ("axes", "check_chain", "reals", "WrongAxes"),

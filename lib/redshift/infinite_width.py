@@ -5,6 +5,7 @@ for Gaussian weights and biases.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -25,16 +26,17 @@ def kernel_step(activation: str, k: Tensor, diagonal_1: Tensor, diagonal_2: Tens
     The closed forms: arc-cosine kernel (ReLU), arcsine kernel (erf), and the Gaussian integrals of sin and exp(-x^2/2).
     """
     if activation == "relu":
-        scale = (diagonal_1 * diagonal_2).sqrt()
-        cosine = (k / scale).clamp(-1, 1)
-        return scale * ((1 - cosine.square()).sqrt() + cosine * (math.pi - torch.arccos(cosine))) / (2 * math.pi)
+        scale = (diagonal_1 * diagonal_2).sqrt_()
+        cosine = (k / scale).clamp_(-1, 1)  # of an angle a; scale (sin a + (pi - a) cos a) / 2 pi, in little new memory
+        value = torch.arccos(cosine).neg_().add_(math.pi).mul_(cosine)
+        return value.add_(cosine.square_().neg_().add_(1).sqrt_()).mul_(scale).div_(2 * math.pi)
     if activation == "erf":
-        return (2 / math.pi) * torch.arcsin(2 * k / ((1 + 2 * diagonal_1) * (1 + 2 * diagonal_2)).sqrt())
+        return (2 * k / ((1 + 2 * diagonal_1) * (1 + 2 * diagonal_2)).sqrt_()).arcsin_().mul_(2 / math.pi)
     if activation == "sine":  # exp(-(a + b)/2) sinh(k), written so that nothing overflows
         mean = (diagonal_1 + diagonal_2) / 2
-        return ((k - mean).exp() - (-k - mean).exp()) / 2
+        return (k - mean).exp_().sub_((-k - mean).exp_()).div_(2)
     if activation == "gaussian":
-        return ((1 + diagonal_1) * (1 + diagonal_2) - k.square()).rsqrt()
+        return ((1 + diagonal_1) * (1 + diagonal_2) - k.square()).rsqrt_()
     raise ValueError(f"the closed form is known here for {', '.join(ACTIVATIONS)}, not {activation!r}")
 
 
@@ -62,7 +64,7 @@ def kernel(
     k, one, two = first * x1 @ x2.T + bias, first * x1.square().sum(1) + bias, first * x2.square().sum(1) + bias
     for layer in range(depth):
         if layer > 0:
-            k, one, two = hidden * k + bias, hidden * one + bias, hidden * two + bias
+            k, one, two = ((hidden * each).add_(bias) for each in (k, one, two))
         if layer_norm:
             k, one, two = k / (one[:, None] * two).sqrt(), torch.ones_like(one), torch.ones_like(two)
         k = kernel_step(activation, k, one[:, None], two)
@@ -88,17 +90,16 @@ def fourier(
     with the same sum, so that two m x m transforms replace the m^2 x m^2 one. The mean of the ratio is approximated by
     the ratio of the means. `rows` of the kernel are held at a time.
     """
-    points = complexity.grid(m)
-    difference = torch.zeros(m * m, dtype=torch.float64)
-    total = torch.zeros(m * m, dtype=torch.float64)
+    difference, total = (torch.zeros(m * m, dtype=torch.float64) for _ in range(2))
     i = torch.arange(m)
     row, column = torch.cartesian_prod(i, i).T
     for start in range(0, m * m, rows):
         part = slice(start, start + rows)
         # The mean over the grid adds to k = 0 alone, which the measure leaves out: no need to subtract it.
-        k = kernel(activation, points[part], points, depth, width, prior, layer_norm=layer_norm).flatten()
+        k = _kernel_rows(activation, depth, width, prior, layer_norm, m, rows, start).flatten()
         for sign, target in ((-1, difference), (1, total)):
-            index = ((row[part, None] + sign * row) % m) * m + (column[part, None] + sign * column) % m
+            along = (i[:, None] + sign * i) % m  # of two places on an axis
+            index = (m * along[row[part]])[:, :, None] + along[column[part]][:, None]  # (rows, m, m)
             target.index_add_(0, index.flatten(), k)
     s = torch.fft.fft2(difference.reshape(m, m)).real.clamp(min=0)
     t = torch.fft.fft2(total.reshape(m, m)).abs()
@@ -122,15 +123,30 @@ def cosine(
     the kernel and C the cosine transform of the grid, and its mean magnitude sqrt(2 v / pi). The mean of the ratio is
     approximated by the ratio of the means. `rows` of the kernel are held at a time.
     """
-    points = complexity.grid(m)
     waves = complexity.cosine_transform(torch.eye(m, dtype=torch.float64), dims=1)  # (place, frequency)
     variance = torch.zeros(m, m, dtype=torch.float64)
     for start in range(0, m * m, rows):
         part = torch.arange(start, min(start + rows, m * m))
-        k = kernel(activation, points[part], points, depth, width, prior, layer_norm=layer_norm)
+        k = _kernel_rows(activation, depth, width, prior, layer_norm, m, rows, start)
         half = complexity.cosine_transform(k.reshape(-1, m, m))  # (rows, frequency, frequency): K C'
         variance += torch.einsum("rab,ra,rb->ab", half, waves[part // m], waves[part % m])
     return float(complexity.cosine_of_magnitudes((variance.clamp(min=0) * (2 / math.pi)).sqrt()))
+
+
+def _kernel_rows(
+    activation: str, depth: int, width: int, prior: Prior | None, layer_norm: bool, m: int, rows: int, start: int
+) -> Tensor:
+    """`kernel` between `rows` points of the grid from `start` on and all of its points: (rows, points)."""
+    known = _kept_rows if m * m <= 4 * rows else _kept_rows.__wrapped__
+    return known(activation, depth, width, prior, layer_norm, m, rows, start)
+
+
+@lru_cache(maxsize=4)  # of a small grid, for the next measure of the same networks
+def _kept_rows(
+    activation: str, depth: int, width: int, prior: Prior | None, layer_norm: bool, m: int, rows: int, start: int
+) -> Tensor:
+    points = complexity.grid(m)
+    return kernel(activation, points[start : start + rows], points, depth, width, prior, layer_norm=layer_norm)
 
 
 def _mean_magnitude(s: Tensor, t: Tensor) -> Tensor:

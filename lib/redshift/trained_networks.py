@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
@@ -18,6 +19,7 @@ from tqdm import tqdm
 from lib.data import tasks
 from lib.linear import Recording, Streams, WrongAxes, axes
 from lib.linear.adam import Adam
+from lib.linear.products import one_thread
 from lib.redshift import random_networks
 from lib.redshift.random_networks import Layer, Prior
 from lib.redshift.units import activations, gradients
@@ -129,7 +131,8 @@ def fit_network(
         fitting.hand_over()
         return observe() if observe else {}
 
-    return _follow(fitting.answers, fitting.losses, fitting.step, steps, every, look, label)
+    with one_thread(), np.errstate(all="ignore"):  # if a training diverges, `_follow` says so in words
+        return _follow(fitting.answers, fitting.losses, fitting.step, steps, every, look, label)
 
 
 def render(layers: list[Layer], activation: Activation, m: int = 64, prefactor: float | Tensor = 1.0) -> Tensor:

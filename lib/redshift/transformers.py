@@ -43,17 +43,17 @@ class Shape:
 
 class Cache:
     """Keys and values of the tokens so far, for each block (seeds, sequences, heads, tokens, width / heads); it grows in
-    place, and has room for more than it holds, so that a new token moves none of the old ones."""
+    place, and has room for more than it holds (for `room` tokens from the start), so that a new one moves none of the old."""
 
-    def __init__(self) -> None:
-        self.tokens, self.blocks = 0, []
+    def __init__(self, room: int = 16) -> None:
+        self.tokens, self.blocks, self.room = 0, [], room
 
     def extend(self, block: int, *new: Tensor) -> list[Tensor]:
         """Keys and values of a block with the `new` ones behind those of `tokens` before."""
         stop = self.tokens + new[0].shape[-2]
         old = self.blocks[block] if block < len(self.blocks) else None
         if old is None or old[0].shape[-2] < stop:
-            wider = [each.new_empty(*each.shape[:3], max(16, 2 * stop), each.shape[-1]) for each in new]
+            wider = [each.new_empty(*each.shape[:3], max(self.room, 2 * stop), each.shape[-1]) for each in new]
             for here, there in zip(wider, old or (), strict=False):
                 here[..., : self.tokens, :] = there[..., : self.tokens, :]
             self.blocks[block : block + 1] = [wider]
@@ -155,7 +155,7 @@ def write(
     """Continue prompts (seeds, sequences) of one token each by `length` tokens, always the most likely: (seeds,
     sequences, length)."""
     _check_prompts("write", weights, prompts)
-    token, cache, written = prompts[..., None], None, []
+    token, cache, written = prompts[..., None], Cache(length), []
     with torch.no_grad():
         for _ in range(length):
             logits, cache = next_token(weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred)

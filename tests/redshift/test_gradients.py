@@ -73,6 +73,27 @@ def test_by_hand_every_network_may_have_points_of_its_own():
     assert all(torch.allclose(a["weight"], b["weight"], atol=1e-10) for a, b in zip(one, two, strict=True))
 
 
+@pytest.mark.parametrize("prefactor", [1.0, 1.7])
+@pytest.mark.parametrize("name", ["relu", "gaussian", "sine"])
+@pytest.mark.parametrize("m", [10, 15])  # less than a block of points, and more
+def test_by_hand_many_points_are_learned_as_by_automatic_differentiation(m, name, prefactor):
+    x = random_networks.grid(m)
+    one, two = ensemble(x), ensemble(x)
+    options = {"rate": 0.02, "steps": 12, "prefactor": prefactor}
+    trained_networks.fit_network(one, x, x.prod(-1).sin(), name, **options)
+    trained_networks.fit_network(two, x, x.prod(-1).sin(), name, by_hand=False, **options)
+    assert all(torch.allclose(a[kind], b[kind], atol=1e-10) for a, b in zip(one, two, strict=True) for kind in a)
+
+
+def test_by_hand_layers_may_have_any_width():
+    x = random_networks.grid(15)
+    start = lambda: random_networks.draw(2, (2, 9, 80, 7, 1), seed=1)  # noqa: E731
+    one, two = start(), start()
+    trained_networks.fit_network(one, x, x.prod(-1), "sine", rate=0.02, steps=5)
+    trained_networks.fit_network(two, x, x.prod(-1), "sine", rate=0.02, steps=5, by_hand=False)
+    assert all(torch.allclose(a[kind], b[kind], atol=1e-10) for a, b in zip(one, two, strict=True) for kind in a)
+
+
 def test_by_hand_in_single_precision_the_loss_falls_alike():
     x, layers = random_networks.grid(8, dtype=torch.float32), []
     losses = []

@@ -217,3 +217,32 @@ def test_a_matrix_of_the_ball_is_uniform_in_its_volume():
     streams = Streams(20, 4)
     streams.normal(2, 3)
     assert torch.allclose(inside, streams.uniform(1, 1).flatten(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("variant", random_networks.VARIANTS)
+@pytest.mark.parametrize("name", ["relu", "sine", "selu", "erf"])
+@pytest.mark.parametrize("prefactor", [1.0, 1.7])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_with_kept_memory_networks_answer_as_where_gradients_are_wanted(variant, name, prefactor, dtype):
+    gates = "hidden" if variant == "gated" else "none"
+    layers = random_networks.draw(3, (2, 9, 9, 9, 1), gates=gates, seed=4, dtype=dtype)
+    x = random_networks.grid(15, dtype=dtype)  # more points than a block
+    quick = random_networks.forward(layers, x, name, variant=variant, prefactor=prefactor)
+    x.requires_grad_()
+    plain = random_networks.forward(layers, x, name, variant=variant, prefactor=prefactor)
+    assert plain.requires_grad and not quick.requires_grad
+    assert torch.allclose(quick, plain.detach(), rtol=0, atol=1e-12 if dtype == torch.float64 else 1e-4)
+
+
+def test_kept_draws_are_the_draws():
+    """Networks of several priors, of which the second finds the first one's numbers; large ones are not kept."""
+    for sizes in ((3, 8), (1, 768)):
+        depth, width = sizes
+        for shape, magnitude in (("uniform", 1.0), ("uniform", 3.0), ("gaussian", 3.0), ("uniform", 1.0)):
+            prior = Prior(magnitude, shape=shape)
+            streams = Streams(2, 5)
+            layers = random_networks.draw(2, (2, *[width] * depth), prior, seed=streams)
+            layers += random_networks.draw(2, (width, 1), prior, seed=streams)
+            expected = random_networks.forward(layers, random_networks.grid(8), "tanh")[..., 0].reshape(2, 8, 8)
+            images = random_networks.images("tanh", 2, depth, width, prior, m=8, seed=5, dtype=torch.float64)
+            assert torch.allclose(images, expected, rtol=0, atol=1e-12)

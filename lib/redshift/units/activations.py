@@ -95,10 +95,12 @@ QUICK: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[Tensor, Ten
         lambda delta, z, h: aten.elu_backward.grad_input(delta, *SELU, False, z, grad_input=delta),
     ),
 }
+FROM_VALUE = ("relu", "tanh")  # the slope follows from the value, which may then take the place of z
 
 
-def apply(activation: Activation, z: Tensor, keep: bool = False) -> Tensor:
-    """phi(z); where no gradient is wanted by the quick twin, and then in place of z unless it is to be kept."""
+def apply(activation: Activation, z: Tensor, keep: bool = False, into: Tensor | None = None) -> Tensor:
+    """phi(z); where no gradient is wanted by the quick twin, and then in place of z unless it is to be kept (`into` this memory,
+    if any)."""
     if callable(activation) or activation not in QUICK or z.requires_grad:
         return phi(activation)(z)
-    return QUICK[activation][0](z, torch.empty_like(z) if keep else z)
+    return QUICK[activation][0](z, (torch.empty_like(z) if into is None else into) if keep else z)
