@@ -1,5 +1,6 @@
 """What several test modules share: a small repository of its own, to break on purpose."""
 
+import compileall
 import contextlib
 import json
 import os
@@ -77,13 +78,17 @@ CLAIM = """- id: PAGE-width
 
 
 class Repository:
-    """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module."""
+    """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module.
+
+    What it copies of `lib` is compiled once, for all its copies.
+    """
 
     def __init__(self, root: Path):
         self.root = root
         (root / "book" / "paper").mkdir(parents=True)
         (root / "data").mkdir()
         shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(root / "lib", quiet=2)
         for name in ("requirements.txt", "pyproject.toml"):
             shutil.copy(ROOT / name, root / name)
         shutil.copy(ROOT / "book" / "conftest.py", root / "book" / "conftest.py")
@@ -97,6 +102,13 @@ class Repository:
         self.write(
             "book/paper/claims.yml", "title: A paper\nclaims:\n" + "".join(CLAIM.replace("PAGE", p) for p in ("one", "two"))
         )
+
+    def copy(self, root: Path) -> "Repository":
+        """The same somewhere else, free to be damaged."""
+        shutil.copytree(self.root, root)
+        copy = object.__new__(Repository)
+        copy.root = root
+        return copy
 
     def write(self, name: str, text: str) -> None:
         (self.root / name).write_text(text, encoding="utf-8")
@@ -112,11 +124,11 @@ class Repository:
     def environment(self) -> dict[str, str]:
         """That of a user of this repository: without what belongs to this run of the tests, but for `forks`.
 
-        It may keep compiled modules, which its copies then have too.
+        It compiles nothing for keeps: a module that is edited twice within a second would be taken for what it was before.
         """
         forking = (nursery.ADDRESS, nursery.PYTHON) if nursery.PYTHON in os.environ else ()
-        clean = {k: v for k, v in os.environ.items() if k in forking or not k.startswith(("PYTEST", "RACING", "PYTHONDONT"))}
-        return clean | {"PYTHONPATH": str(self.root)}
+        clean = {k: v for k, v in os.environ.items() if k in forking or not k.startswith(("PYTEST", "RACING"))}
+        return clean | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def run(self, *arguments: str, module: str = "lib", **environment: str) -> subprocess.CompletedProcess:
         """`python -m lib …` (or another module) inside this repository; with `forks` in one of those."""
@@ -171,15 +183,21 @@ def forks(nursed):
         yield
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory) -> Repository:
+    """The small repository, made once."""
+    return Repository(tmp_path_factory.mktemp("template") / "repository")
+
+
 @pytest.fixture
-def repository(tmp_path) -> Repository:
-    return Repository(tmp_path / "repository")
+def repository(template, tmp_path) -> Repository:
+    return template.copy(tmp_path / "repository")
 
 
 @pytest.fixture(scope="session")
-def executed_template(tmp_path_factory, nursed) -> Repository:
+def executed_template(template, tmp_path_factory, nursed) -> Repository:
     """Both tiny pages, executed once, in forks; that processes of their own write the same is tested in `test_bindery.py`."""
-    made = Repository(tmp_path_factory.mktemp("template") / "repository")
+    made = template.copy(tmp_path_factory.mktemp("executed") / "repository")
     with nursery.used(address=nursed):
         done = made.run("execute")
     assert done.returncode == 0, done.stderr + done.stdout
@@ -189,11 +207,7 @@ def executed_template(tmp_path_factory, nursed) -> Repository:
 @pytest.fixture
 def executed(executed_template, tmp_path) -> Repository:
     """A fresh copy of the executed repository, free to be damaged."""
-    target = tmp_path / "copy"
-    shutil.copytree(executed_template.root, target)
-    copy = object.__new__(Repository)
-    copy.root = target
-    return copy
+    return executed_template.copy(tmp_path / "copy")
 
 
 @pytest.fixture(scope="session")

@@ -37,9 +37,7 @@ parts:
 def bound(executed_template, tmp_path_factory, nursed):
     """The small repository with a new page of a new paper, executed and rendered once."""
     target = tmp_path_factory.mktemp("bound") / "repository"
-    shutil.copytree(executed_template.root, target)
-    copy = object.__new__(type(executed_template))
-    copy.root = target
+    copy = executed_template.copy(target)
     shutil.copy(ROOT / "_config.yml", target / "_config.yml")
     shutil.copytree(ROOT / "book" / "_static", target / "book" / "_static")
     (target / "tests").mkdir()

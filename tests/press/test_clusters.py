@@ -99,6 +99,20 @@ def test_workers_that_were_given_up_are_asked_for_again(tmp_path):
         dask.config.set({"distributed.deploy.lost-worker-timeout": places.LOST})
 
 
+def test_workers_end_with_what_forks_them_and_come_back(tmp_path):
+    client, ours = places.connect("local", 2, tmp_path, tmp_path)
+    try:
+        first = client.run(lambda: (os.getpid(), os.getppid()))
+        (server,) = {parent for _, parent in first.values()}
+        assert server != os.getpid()  # neither this process nor an interpreter for each
+        os.kill(server, signal.SIGKILL)
+        wait_for(lambda: not any(psutil.pid_exists(worker) for worker, _ in first.values()), 20)
+        client.wait_for_workers(2, timeout=60)
+        assert not set(client.run(os.getpid).values()) & {worker for worker, _ in first.values()}
+    finally:
+        places.shut_down(client, ours)
+
+
 def test_tending_leaves_a_whole_cluster_alone():
     from distributed.core import Status
 
@@ -424,6 +438,16 @@ def test_a_list_remembers_where_rows_go(executed, monkeypatch, tmp_path):
     page = pages.find("paper/two", executed.root)
     (point,) = sweeps.points(page, ["width=1"], {})
     assert f"&& RACING_RUNS='{tmp_path / 'my runs'}' " in export.line(page, point.settings, point.name)
+
+
+def test_nobody_is_asked_twice_where_nobody_listens():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        assert places.refuses(address)
+        listening.listen()
+        assert not places.refuses(address)
+    assert not any(map(places.refuses, ("local", "inproc://here", "tcp://127.0.0.1", "tcp://127.0.0.1:many")))
 
 
 # --- a scheduler of one's own ----------------------------------------------------------------------------------------

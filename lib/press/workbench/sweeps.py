@@ -229,8 +229,6 @@ def sweep(
     force: bool = False, retries: int = 1, say=print,
 ) -> Outcome:  # fmt: skip
     """Run all points that have no finished row yet. A failed point is retried once; the others go on meanwhile."""
-    from distributed import as_completed
-
     outcome = Outcome()
     waiting = [point for point in todo if force or not point.finished(page)]
     outcome.skipped = len(todo) - len(waiting)
@@ -266,6 +264,8 @@ def sweep(
         if bar.disable:
             hands = terminal.count(on.jobs, "Slurm job") if jobs else terminal.count(len(client.nthreads()), "worker")
             say(f"{page.name}: {terminal.count(len(waiting), 'point')} to run on {hands}")
+        from distributed import as_completed  # late: where there is no cluster, this is not waited for
+
         futures = as_completed([submit(point) for point in waiting])
         for future in futures:
             point = future.point
