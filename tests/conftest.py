@@ -16,6 +16,7 @@ from lib.press.notebooks import nursery
 
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
+compileall.compile_dir(ROOT / "lib", quiet=2)  # once, whatever the environment says: hundreds of processes import it
 # `python -m MODULE …` without a grammar of addresses that takes 1.2 seconds to load with notebooks, and that nobody asks.
 QUICK = "import runpy, sys; sys.modules['rfc3987_syntax'] = None; sys.argv = sys.argv[1:]"
 DRAWING = ("sweep", "results", "report", "compare", "plot")  # commands that draw, and import what they draw with
@@ -78,17 +79,13 @@ CLAIM = """- id: PAGE-width
 
 
 class Repository:
-    """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module.
-
-    What it copies of `lib` is compiled once, for all its copies.
-    """
+    """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module."""
 
     def __init__(self, root: Path):
         self.root = root
         (root / "book" / "paper").mkdir(parents=True)
         (root / "data").mkdir()
-        shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
-        compileall.compile_dir(root / "lib", quiet=2)
+        shutil.copytree(ROOT / "lib", root / "lib")
         for name in ("requirements.txt", "pyproject.toml"):
             shutil.copy(ROOT / name, root / name)
         shutil.copy(ROOT / "book" / "conftest.py", root / "book" / "conftest.py")
