@@ -81,6 +81,8 @@ CLAIM = """- id: PAGE-width
 class Repository:
     """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module."""
 
+    small = None  # the address of the small interpreter that forks, once there is one (`nursed`)
+
     def __init__(self, root: Path):
         self.root = root
         (root / "book" / "paper").mkdir(parents=True)
@@ -138,22 +140,20 @@ class Repository:
         return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=300)
 
     def stale(self) -> list[str]:
-        from lib.press import pages
-
-        return [page.name for page in pages.every(self.root) if self.reasons(page.name)]
+        return [name for name, reasons in self.ask().items() if reasons]
 
     def reasons(self, name: str) -> list[str]:
-        """Why a page is stale, asked of this repository's own machinery."""
-        question = f"from lib.press import pages; print(*pages.stale(pages.find({name!r})), sep=chr(10))"
-        done = subprocess.run(
-            [sys.executable, "-c", f"{QUICK}; {question}", ""],
-            cwd=self.root,
-            env=os.environ | {"PYTHONPATH": str(self.root)},
-            text=True,
-            capture_output=True,
-        )
+        """Why a page is stale."""
+        return self.ask(name)[name]
+
+    def ask(self, *names: str) -> dict[str, list[str]]:
+        """Why pages are stale, asked of this repository's own machinery."""
+        python = nursery.client(self.small) if self.small else [sys.executable, "-c", MODULE]
+        command = [*python, *(["-m"] if self.small else []), "reasons", *names]
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(self.root), str(ROOT / "tests")])}
+        done = subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True)
         assert done.returncode == 0, done.stderr
-        return [line for line in done.stdout.splitlines() if line]
+        return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="session")
@@ -170,7 +170,9 @@ def nursed():
         before = os.environ[nursery.ADDRESS]
         small = stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT), nursery.PRESS))
         os.environ[nursery.ADDRESS] = before
+        Repository.small = small.address
         yield small.address
+        Repository.small = None
 
 
 @pytest.fixture
