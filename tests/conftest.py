@@ -1,5 +1,6 @@
 """What several test modules share: a small repository of its own, to break on purpose."""
 
+import compileall
 import contextlib
 import json
 import os
@@ -15,6 +16,7 @@ from lib.press.notebooks import nursery
 
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
+compileall.compile_dir(ROOT / "lib", quiet=2)  # once, whatever the environment says: hundreds of processes import it
 # `python -m MODULE …` without a grammar of addresses that takes 1.2 seconds to load with notebooks, and that nobody asks.
 QUICK = "import runpy, sys; sys.modules['rfc3987_syntax'] = None; sys.argv = sys.argv[1:]"
 DRAWING = ("sweep", "results", "report", "compare", "plot")  # commands that draw, and import what they draw with
@@ -79,11 +81,13 @@ CLAIM = """- id: PAGE-width
 class Repository:
     """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module."""
 
+    small = None  # the address of the small interpreter that forks, once there is one (`nursed`)
+
     def __init__(self, root: Path):
         self.root = root
         (root / "book" / "paper").mkdir(parents=True)
         (root / "data").mkdir()
-        shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "lib", root / "lib")
         for name in ("requirements.txt", "pyproject.toml"):
             shutil.copy(ROOT / name, root / name)
         shutil.copy(ROOT / "book" / "conftest.py", root / "book" / "conftest.py")
@@ -97,6 +101,13 @@ class Repository:
         self.write(
             "book/paper/claims.yml", "title: A paper\nclaims:\n" + "".join(CLAIM.replace("PAGE", p) for p in ("one", "two"))
         )
+
+    def copy(self, root: Path) -> "Repository":
+        """The same somewhere else, free to be damaged."""
+        shutil.copytree(self.root, root)
+        copy = object.__new__(Repository)
+        copy.root = root
+        return copy
 
     def write(self, name: str, text: str) -> None:
         (self.root / name).write_text(text, encoding="utf-8")
@@ -112,11 +123,11 @@ class Repository:
     def environment(self) -> dict[str, str]:
         """That of a user of this repository: without what belongs to this run of the tests, but for `forks`.
 
-        It may keep compiled modules, which its copies then have too.
+        It compiles nothing for keeps: a module that is edited twice within a second would be taken for what it was before.
         """
         forking = (nursery.ADDRESS, nursery.PYTHON) if nursery.PYTHON in os.environ else ()
-        clean = {k: v for k, v in os.environ.items() if k in forking or not k.startswith(("PYTEST", "RACING", "PYTHONDONT"))}
-        return clean | {"PYTHONPATH": str(self.root)}
+        clean = {k: v for k, v in os.environ.items() if k in forking or not k.startswith(("PYTEST", "RACING"))}
+        return clean | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def run(self, *arguments: str, module: str = "lib", **environment: str) -> subprocess.CompletedProcess:
         """`python -m lib …` (or another module) inside this repository; with `forks` in one of those."""
@@ -129,22 +140,20 @@ class Repository:
         return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=300)
 
     def stale(self) -> list[str]:
-        from lib.press import pages
-
-        return [page.name for page in pages.every(self.root) if self.reasons(page.name)]
+        return [name for name, reasons in self.ask().items() if reasons]
 
     def reasons(self, name: str) -> list[str]:
-        """Why a page is stale, asked of this repository's own machinery."""
-        question = f"from lib.press import pages; print(*pages.stale(pages.find({name!r})), sep=chr(10))"
-        done = subprocess.run(
-            [sys.executable, "-c", f"{QUICK}; {question}", ""],
-            cwd=self.root,
-            env=os.environ | {"PYTHONPATH": str(self.root)},
-            text=True,
-            capture_output=True,
-        )
+        """Why a page is stale."""
+        return self.ask(name)[name]
+
+    def ask(self, *names: str) -> dict[str, list[str]]:
+        """Why pages are stale, asked of this repository's own machinery."""
+        python = nursery.client(self.small) if self.small else [sys.executable, "-c", MODULE]
+        command = [*python, *(["-m"] if self.small else []), "reasons", *names]
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(self.root), str(ROOT / "tests")])}
+        done = subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True)
         assert done.returncode == 0, done.stderr
-        return [line for line in done.stdout.splitlines() if line]
+        return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="session")
@@ -161,7 +170,9 @@ def nursed():
         before = os.environ[nursery.ADDRESS]
         small = stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT), nursery.PRESS))
         os.environ[nursery.ADDRESS] = before
+        Repository.small = small.address
         yield small.address
+        Repository.small = None
 
 
 @pytest.fixture
@@ -171,15 +182,21 @@ def forks(nursed):
         yield
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory) -> Repository:
+    """The small repository, made once."""
+    return Repository(tmp_path_factory.mktemp("template") / "repository")
+
+
 @pytest.fixture
-def repository(tmp_path) -> Repository:
-    return Repository(tmp_path / "repository")
+def repository(template, tmp_path) -> Repository:
+    return template.copy(tmp_path / "repository")
 
 
 @pytest.fixture(scope="session")
-def executed_template(tmp_path_factory, nursed) -> Repository:
+def executed_template(template, tmp_path_factory, nursed) -> Repository:
     """Both tiny pages, executed once, in forks; that processes of their own write the same is tested in `test_bindery.py`."""
-    made = Repository(tmp_path_factory.mktemp("template") / "repository")
+    made = template.copy(tmp_path_factory.mktemp("executed") / "repository")
     with nursery.used(address=nursed):
         done = made.run("execute")
     assert done.returncode == 0, done.stderr + done.stdout
@@ -189,11 +206,7 @@ def executed_template(tmp_path_factory, nursed) -> Repository:
 @pytest.fixture
 def executed(executed_template, tmp_path) -> Repository:
     """A fresh copy of the executed repository, free to be damaged."""
-    target = tmp_path / "copy"
-    shutil.copytree(executed_template.root, target)
-    copy = object.__new__(Repository)
-    copy.root = target
-    return copy
+    return executed_template.copy(tmp_path / "copy")
 
 
 @pytest.fixture(scope="session")

@@ -37,9 +37,7 @@ parts:
 def bound(executed_template, tmp_path_factory, nursed):
     """The small repository with a new page of a new paper, executed and rendered once."""
     target = tmp_path_factory.mktemp("bound") / "repository"
-    shutil.copytree(executed_template.root, target)
-    copy = object.__new__(type(executed_template))
-    copy.root = target
+    copy = executed_template.copy(target)
     shutil.copy(ROOT / "_config.yml", target / "_config.yml")
     shutil.copytree(ROOT / "book" / "_static", target / "book" / "_static")
     (target / "tests").mkdir()
@@ -305,6 +303,8 @@ def test_what_shares_something_runs_on_one_worker_in_its_order(tmp_path):
         "-m",
         "pytest",
         "-p",
+        "xdist",
+        "-p",
         "lib.press.bindery.suite",
         "-n",
         "2",
@@ -313,7 +313,7 @@ def test_what_shares_something_runs_on_one_worker_in_its_order(tmp_path):
         "test_a.py",
         "test_b.py",
     ]
-    env = os.environ | {"PYTHONPATH": str(ROOT), "SEEN": str(seen)}
+    env = os.environ | {"PYTHONPATH": str(ROOT), "SEEN": str(seen), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     assert subprocess.run(command, cwd=tmp_path, env=env, capture_output=True).returncode == 0
     ran = [line.split() for line in seen.read_text().splitlines()]
     for name in "ab":
@@ -330,7 +330,7 @@ def test_no_test_begins_after_the_deadline(tmp_path, forks):
     (tmp_path / "test_two.py").write_text("import time\n\ndef test_one():\n    time.sleep(0.1)\n\ndef test_two():\n    pass\n")
     python = json.loads(os.environ[nursery.PYTHON])
     command = [*python, "-m", "pytest", "-q", "-p", "lib.press.bindery.suite", "-p", "no:cacheprovider", "test_two.py"]
-    env = os.environ | {suite.DEADLINE: str(time.time() + 1e6), "PYTHONPATH": str(ROOT)}
+    env = os.environ | {suite.DEADLINE: str(time.time() + 1e6), "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     assert "2 passed" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
     env[suite.DEADLINE] = str(time.time())
     assert "2 skipped" in subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout

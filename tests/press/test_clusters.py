@@ -18,6 +18,7 @@ import pytest
 from lib.press import environment, pages
 from lib.press.clusters import export, places, slurm
 from lib.press.errors import RunError
+from lib.press.notebooks import nursery
 from lib.press.workbench import sweeps
 
 
@@ -97,6 +98,20 @@ def test_workers_that_were_given_up_are_asked_for_again(tmp_path):
         over.set()
         places.shut_down(client, ours)
         dask.config.set({"distributed.deploy.lost-worker-timeout": places.LOST})
+
+
+def test_workers_end_with_what_forks_them_and_come_back(tmp_path):
+    client, ours = places.connect("local", 2, tmp_path, tmp_path)
+    try:
+        first = client.run(lambda: (os.getpid(), os.getppid()))
+        (server,) = {parent for _, parent in first.values()}
+        assert server != os.getpid()  # neither this process nor an interpreter for each
+        os.kill(server, signal.SIGKILL)
+        wait_for(lambda: not any(psutil.pid_exists(worker) for worker, _ in first.values()), 20)
+        client.wait_for_workers(2, timeout=60)
+        assert not set(client.run(os.getpid).values()) & {worker for worker, _ in first.values()}
+    finally:
+        places.shut_down(client, ours)
 
 
 def test_tending_leaves_a_whole_cluster_alone():
@@ -269,9 +284,6 @@ def tiny_slurm(home: Path):
     """A whole Slurm on this machine, on loopback only, with all its state in `home`: gives the environment of its users."""
     import pwd
 
-    lacking = [program for program in NEEDED if shutil.which(program) is None]
-    if lacking or os.getuid() != 0:
-        pytest.skip(f"a real Slurm needs root and Debian's slurmctld, slurmd, slurm-client, munge ({lacking or 'not root'})")
     try:
         owner = pwd.getpwnam("munge")
     except KeyError:
@@ -324,6 +336,9 @@ def tiny_slurm(home: Path):
 
 def test_a_sweep_on_a_real_slurm_survives_cancelled_jobs(diary, tmp_path, monkeypatch):
     """Both jobs are cancelled in mid-point. They are submitted again, each point ends once, and nothing stays behind."""
+    lacking = [program for program in NEEDED if shutil.which(program) is None]
+    if lacking or os.getuid() != 0:  # asked first: nothing is installed for a Slurm that is not there
+        pytest.skip(f"a real Slurm needs root and Debian's slurmctld, slurmd, slurm-client, munge ({lacking or 'not root'})")
     with contextlib.suppress(environment.Missing):
         environment.need("slurm")
     if environment.unmet(environment.named_set("slurm")):
@@ -363,9 +378,10 @@ def test_a_sweep_on_a_real_slurm_survives_cancelled_jobs(diary, tmp_path, monkey
 # --- two sweeps, one point -------------------------------------------------------------------------------------------
 
 
-def test_two_sweeps_share_their_points(diary):
+def test_two_sweeps_share_their_points(diary, forks):
     """Both begin with the same slow point: one has it, the other does the rest, then waits for that row."""
-    both = [start(diary, "--grid", "width=51,1,2,3", "--workers", "1") for _ in range(2)]
+    forking = {name: os.environ[name] for name in (nursery.ADDRESS, nursery.PYTHON)}
+    both = [start(diary, "--grid", "width=51,1,2,3", "--workers", "1", **forking) for _ in range(2)]
     wait_for(lambda: len(diary.diary("end")) == 3)
     page = pages.find("paper/two", diary.root)
     (slow,) = [point for point in sweeps.points(page, ["width=51"], {})]
@@ -373,8 +389,9 @@ def test_two_sweeps_share_their_points(diary):
         assert not ours
     with sweeps.alone(page, sweeps.points(page, ["width=1"], {})[0].name, patience=0) as ours:
         assert ours
-    (process,) = (int(process) for width, _, process in diary.diary("begin") if width == "51")
-    os.kill(process, signal.SIGTERM)  # stopped from outside: nobody's fault, begun again by whoever comes first
+    family = [one for sweep in both for one in psutil.Process(sweep.pid).children(recursive=True)]
+    (process,) = [one for one in family if "_point" in one.cmdline() and '"width": 51' in one.cmdline()[-1]]
+    process.terminate()  # stopped from outside: nobody's fault, begun again by whoever comes first
     told = [sweep.communicate(timeout=100)[0] for sweep in both]
     assert [sweep.returncode for sweep in both] == [0, 0], told
     assert not any(word in text for text in told for word in ("8787", "Warning"))  # no port is fought over
@@ -424,6 +441,16 @@ def test_a_list_remembers_where_rows_go(executed, monkeypatch, tmp_path):
     page = pages.find("paper/two", executed.root)
     (point,) = sweeps.points(page, ["width=1"], {})
     assert f"&& RACING_RUNS='{tmp_path / 'my runs'}' " in export.line(page, point.settings, point.name)
+
+
+def test_nobody_is_asked_twice_where_nobody_listens():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        assert places.refuses(address)
+        listening.listen()
+        assert not places.refuses(address)
+    assert not any(map(places.refuses, ("local", "inproc://here", "tcp://127.0.0.1", "tcp://127.0.0.1:many")))
 
 
 # --- a scheduler of one's own ----------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_the_command_line_explains_itself(executed, forks):
     assert "paper/one" in listed.stdout and "width: int = 3" in listed.stdout and "fresh" in listed.stdout
 
 
-def test_the_suite_ends_with_one_line_that_counts(executed):
+def test_the_suite_ends_with_one_line_that_counts(executed, forks):
     executed.write("test_two.py", "import pytest\n\ndef test_good():\n    assert True\n\ndef test_bad():\n    assert False\n")
     done = executed.run("test", "test_two.py")
     assert done.returncode == 1

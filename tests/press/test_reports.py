@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -94,9 +93,7 @@ CLAIM = """- id: {id}
 @pytest.fixture(scope="module")
 def reported(executed_template, tmp_path_factory, nursed):
     """A repository with a page that has everything, executed, one run of it and a sweep over gain and seed."""
-    made = object.__new__(type(executed_template))
-    made.root = tmp_path_factory.mktemp("reports") / "repository"
-    shutil.copytree(executed_template.root, made.root)
+    made = executed_template.copy(tmp_path_factory.mktemp("reports") / "repository")
     header = made.read("book/paper/one.md").split("---\n")[1]
     made.write("book/paper/one.md", f"---\n{header}---\n{PAGE}")
     entries = (

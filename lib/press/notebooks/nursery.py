@@ -24,11 +24,15 @@ from pathlib import Path
 
 ADDRESS, PYTHON = "RACING_NURSERY", "RACING_PYTHON"  # the socket of the interpreter that forks; the command of its client
 SPARED = "RACING_SPARED"  # seconds of a core that a forked kernel did not need for what all kernels of pages import
-KERNEL = ("IPython", "ipykernel.kernelapp")
-PRESS = (*KERNEL, "papermill", "jupytext", "pygments.lexers.python", "nbclient", "yaml")
+SHELL = tuple(f"IPython.{name}" for name in ("core.debugger", "core.oinspect", "core.completerlib", "core.logger"))
+# What every kernel imports, in part only when it starts.
+KERNEL = ("IPython", "ipykernel.kernelapp", "ipykernel.debugger", "tornado.platform.asyncio", "tornado.queues", *SHELL)
+KERNEL += ("IPython.extensions.storemagic", "sqlite3", "psutil")
+PRESS = (*KERNEL, "papermill", "jupytext", "pygments.lexers.python", "pygments.formatters.html", "nbclient", "yaml", "tqdm")
 MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS, "pandas")
 MORE = ("torch._dynamo", "scipy.integrate", "numba", "networkx")  # every third page imports these: optimisers ask for the first
 EVERYWHERE = ("numpy", "torch", "matplotlib.pyplot", *KERNEL)  # of these; the rest is for some pages, or for commands
+DIGITS = 10  # of a request's length, which go before it (`stand_in`)
 SHORT = 70  # bytes of a folder's name that leave room for a socket's, which may have a hundred in all
 BACKEND = "module://matplotlib_inline.backend_inline"  # what a kernel would ask of matplotlib before it is imported
 
@@ -136,6 +140,7 @@ def serve(address: str, modules: list[str]) -> None:
     if set(PRESS) <= set(modules):  # tables that are made at their first use
         list(sys.modules["pygments.lexers.python"].PythonLexer().get_tokens("x"))
         sys.modules["nbformat"].v4.new_raw_cell()
+        sys.modules["jupytext"].reads("# A page", fmt="md:myst")
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
@@ -160,26 +165,37 @@ def count_in(*_) -> None:
             pass
 
 
+def request(asked: socket.socket) -> tuple[str, list[str], dict[str, str], list[int]]:
+    """What a client (`stand_in`) asks for: its folder, arguments, environment and streams; a ValueError if it is gone."""
+    _, streams, _, _ = socket.recv_fds(asked, 1, 3)
+    size = int(asked.recv(DIGITS, socket.MSG_WAITALL))
+    text = asked.recv(size, socket.MSG_WAITALL)
+    folder, number, *rest = os.fsdecode(text).split("\0")
+    arguments, environment = rest[: int(number)], rest[int(number) :]
+    return folder, arguments, dict(item.split("=", 1) for item in environment), streams
+
+
 def take_over(asked: socket.socket, spared: float) -> None:
     """Take over the client's command, folder, environment and streams, and be the kernel or the module that it asks for.
 
     A kernel is told how many seconds of a core it was `spared`, for pages are timed as if they had imported all by themselves.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    text, streams, _, _ = socket.recv_fds(asked, 1 << 20, 3)
-    while not text.endswith(b"\n"):
-        text += asked.recv(1 << 20)
-    request = json.loads(text)
+    try:
+        folder, arguments, environment, streams = request(asked)
+    except (ValueError, OSError):  # who asked was killed before it could say what for
+        os._exit(1)
     os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode, closefd=False) for number, mode in enumerate("rww"))
-    os.chdir(request["folder"])
+    os.chdir(folder)
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(environment)
     tempfile.tempdir = None  # the client's, not the one that was found before
-    path = request["environment"].get("PYTHONPATH", "").split(os.pathsep)
+    sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
+    path = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [folder for folder in ("", *path) if folder not in sys.path]
     asked.sendall(f"{os.getpid()}\n".encode())
 
@@ -188,14 +204,14 @@ def take_over(asked: socket.socket, spared: float) -> None:
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=end_with_client, daemon=True).start()
-    if request["arguments"][0] == "-m":
-        asked.sendall(bytes([be_a_module(*request["arguments"][1:])]))
+    if arguments[0] == "-m":
+        asked.sendall(bytes([be_a_module(*arguments[1:])]))
         return
     from ipykernel import kernelapp
 
     os.environ[SPARED] = f"{spared:.2f}"
     os.dup2(2, 1)  # who reads what the page's process says must not wait for a kernel that hangs
-    sys.argv = ["ipykernel_launcher", *request["arguments"], f"--IPKernelApp.parent_handle={os.getppid()}"]
+    sys.argv = ["ipykernel_launcher", *arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     kernelapp.launch_new_instance()
 
 

@@ -2,7 +2,6 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -18,8 +17,8 @@ def panels(
 
 
 def numpy(values) -> np.ndarray:
-    """Tensors, lists and arrays as a NumPy array."""
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    """Tensors, lists and arrays as a NumPy array. Told apart without PyTorch, which the report of a sweep need not wait for."""
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
 
 
 def theory(ax: Axes, x, y, label: str | None = "theory", **options):

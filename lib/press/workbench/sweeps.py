@@ -33,6 +33,7 @@ from lib.press.workbench import execution, runs
 LIMIT = 100_000  # points of one sweep
 QUIET = 60  # seconds between two lines of progress where there is no terminal
 PATIENCE = 2.0  # seconds to wait for somebody else who works on the same point, before it is put last
+BUSY = "another process is at work on this point just now"
 ELSEWHERE, TERMINATED = 4, (143, -signal.SIGTERM)  # status of a point's process: somebody else has it; stopped from outside
 
 
@@ -114,6 +115,9 @@ def run_point(
     point = Point(settings, name)
     if not force and point.finished(page):  # somebody else's sweep was faster
         return runs.read_row(point.path(page))
+    with contextlib.suppress(OSError), alone(page, name) as ours:  # asked here, for a process that only waits would cost as much
+        if not ours:
+            return failed_row(page, point, BUSY) | {"passing": "elsewhere"}
     command = ["_point", json.dumps([page_name, settings, name, progress, force])]
     started = time.perf_counter()
     with files.scratch() as scratch:
@@ -169,7 +173,7 @@ def execute_point(text: str) -> int:
     try:
         with alone(page, name) as ours:
             if not ours:
-                print("another process is at work on this point just now")
+                print(BUSY)
                 return ELSEWHERE
             if not force and Point(settings, name).finished(page):  # in the meantime
                 return 0
@@ -229,8 +233,6 @@ def sweep(
     force: bool = False, retries: int = 1, say=print,
 ) -> Outcome:  # fmt: skip
     """Run all points that have no finished row yet. A failed point is retried once; the others go on meanwhile."""
-    from distributed import as_completed
-
     outcome = Outcome()
     waiting = [point for point in todo if force or not point.finished(page)]
     outcome.skipped = len(todo) - len(waiting)
@@ -266,6 +268,8 @@ def sweep(
         if bar.disable:
             hands = terminal.count(on.jobs, "Slurm job") if jobs else terminal.count(len(client.nthreads()), "worker")
             say(f"{page.name}: {terminal.count(len(waiting), 'point')} to run on {hands}")
+        from distributed import as_completed  # late: where there is no cluster, this is not waited for
+
         futures = as_completed([submit(point) for point in waiting])
         for future in futures:
             point = future.point
