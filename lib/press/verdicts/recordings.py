@@ -70,7 +70,8 @@ def kept(root: Path) -> dict[str, dict]:
 
 def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> list[str]:
     """Runs of the page that were current in the commit `since`, and still are: the page in its smoke size measures the same with
-    the code of then and of now. They are marked so, and named; a RunError says which number differs.
+    the code of then and of now. They are marked so, and named; a RunError says which number differs. The size is that of then;
+    parameters that the page has had since are the book's.
 
     Only what both measure in that size is compared, and the mark says how many numbers these are and how far they differ.
     """
@@ -84,7 +85,8 @@ def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> l
         mine = [row["run"] for row in stale if row["run"] in known]
         if not mine:
             raise RunError(f"no recorded run of {page.name} was made by the code of {since}")
-        old, new = (smoke(each, scratch / name) for each, name in ((before, "old"), (page, "new")))
+        sizes = runs.settle(before, {}, "smoke")  # of then, in both: a later smoke size would measure something else
+        old, new = (small(each, sizes, scratch / name) for each, name in ((before, "old"), (page, "new")))
     mine_now = claims.of_page(page.name, page.root / "book")
     compared, distance, where = difference(old["results"], new["results"], mine_now)
     if not compared or not distance < EQUAL:
@@ -107,9 +109,10 @@ def unpacked(commit: str, root: Path, target: Path) -> Path:
     return target
 
 
-def smoke(page: pages.Page, rows: Path) -> dict:
-    """The row of a run in smoke size, made by the code of the page's own repository."""
-    command = [sys.executable, "-m", "lib", "run", page.name, "--preset", "smoke"]
+def small(page: pages.Page, sizes: dict, rows: Path) -> dict:
+    """The row of a run with these sizes, made by the code of the page's own repository."""
+    given = (part for name, value in sizes.items() for part in ("-p", f"{name}={value}"))
+    command = [sys.executable, "-m", "lib", "run", page.name, *given]
     environment = execution.kernel_environment(page.root) | {"RACING_RUNS": str(rows), "PYTHONPATH": str(page.root)}
     done = subprocess.run(command, cwd=page.root, env=environment, capture_output=True, text=True, errors="replace")
     made = [runs.read_row(path) for path in rows.glob("**/*.json")]
