@@ -60,9 +60,9 @@ class Program:
                 given.append(z if gate is None else z.mul_(gate))
                 slopes.append(gate)
 
-    def loss(self, weights: list[Tensor]) -> Tensor:
-        """Half the squared error, (networks,)."""
-        return self.forward(weights)[2].sub_(self.labels).square().sum((-2, -1)).mul_(0.5 * self.share)
+    def loss(self, answer: Tensor) -> Tensor:
+        """Half the squared error of an answer of `forward`, (networks,)."""
+        return (answer - self.labels).square().sum((-2, -1)).mul_(0.5 * self.share)
 
     def slope(self, weights: list[Tensor]) -> list[Tensor]:
         """Backpropagation: the error is carried back through each matrix and switched off where the unit was off."""
