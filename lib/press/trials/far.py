@@ -11,10 +11,9 @@ import atexit
 import contextlib
 import functools
 import importlib
-import sys
 import unittest.mock
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -164,25 +163,12 @@ class Calls(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-@functools.cache
-def undistributed() -> None:
-    """Tells torch that there are no distributed tensors. It would look at the first list of tensors that are not its own, and
-    bring half a second of its compiler along."""
-    absent = ModuleType("torch.distributed.tensor")
-    absent.DTensor = type("DTensor", (), {})
-    if absent.__name__ not in sys.modules:
-        sys.modules[absent.__name__] = absent
-        torch.cat([Far(torch.zeros(1))])
-        del sys.modules[absent.__name__]
-
-
 @contextlib.contextmanager
 def machine():
     """While this lasts, there is a device called `meta` that is not the CPU; optimisers have fused steps for it, as for CUDA.
 
     Precision stays as it is: mixed precision is not tried.
     """
-    undistributed()
     optimisers = importlib.import_module("torch.optim.optimizer")
     known = [*optimisers._get_fused_kernels_supported_devices(), DEVICE.type]
     fused = unittest.mock.patch.object(optimisers, "_get_fused_kernels_supported_devices", lambda: known)
