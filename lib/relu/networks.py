@@ -199,7 +199,7 @@ def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: in
     flat = [w.mT.contiguous().mT.clone() for w in flat[:-1]] + [flat[-1].clone()]
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        answer = program.forward(w)[2]  # (networks, items, outputs)
+        answer = program.answer(w)  # (networks, items, outputs)
         seen = {"loss": program.loss(answer).reshape(ensemble)}
         if answers:
             seen["output"] = answer.mT.reshape(*ensemble, *answer.mT.shape[1:])
