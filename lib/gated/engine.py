@@ -21,12 +21,12 @@ one of them is detached.
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lib.gated.network import Data, Network, Path, one_per_seed
 from lib.linear.draws import Streams, random_matrix
-from lib.linear.products import Products
 
 Weights = dict[str, Tensor]
 
@@ -98,45 +98,60 @@ def _backward(network: Network, weights: Weights, data: Data, activity: dict[str
 def node_gradient(network: Network, data: Data) -> Callable[[Weights], Weights]:
     """`backpropagate` as a function of the weights alone, everything else looked up once: for many steps on the same data.
 
-    The weights are not checked, and no path is detached. What it returns is overwritten by the next call (`linear.products`).
+    The weights are not checked, and no path is detached. What it returns is overwritten by the next call. On the processor all
+    of it is NumPy's, which takes a quarter of torch's time to begin an operation: matrices of graphs are small.
     """
     data.check(network)
-    gates, probability = data.gates, data.probability
+    near = data.probability.device.type == "cpu"
+    maths, seen_as = (np, Tensor.numpy) if near else (torch, Tensor.detach)
+    gates, probability = {name: seen_as(gate) for name, gate in data.gates.items()}, seen_as(data.probability)
+    given, wanted = ({node: seen_as(part) for node, part in side.items()} for side in (data.x, data.y))
 
-    def both(*names: str) -> Tensor | None:  # the product of the gates that there are
-        given = [gates[name] for name in names if name in gates]
-        return None if not given else given[0] if len(given) == 1 else given[0] * given[1]
+    def both(*names: str) -> Tensor | np.ndarray | None:  # the product of the gates that there are
+        own = [gates[name] for name in names if name in gates]
+        return None if not own else own[0] if len(own) == 1 else own[0] * own[1]
 
     rest = [node for node in network.order if node not in data.x]
     into = {node: [(edge.name, edge.source, gates.get(edge.name)) for edge in network.incoming[node]] for node in rest}
     out_of = {node: [edge.name for edge in network.outgoing[node]] for node in rest}
     back = {node: [(edge.name, edge.source, both(node, edge.name)) for edge in network.incoming[node]] for node in rest}
-    inputs = {node: (x * probability).mT for node, x in data.x.items()}
-    outputs, product = set(network.outputs), Products()
+    inputs, outputs = {node: (x * probability).mT for node, x in given.items()}, set(network.outputs)
+    kept, result, last = {}, {}, []  # memory of all products; the slopes as torch sees them; the ensemble that these are for
+
+    def product(name: tuple, a: Tensor | np.ndarray, b: Tensor | np.ndarray) -> Tensor | np.ndarray:
+        if name not in kept:
+            kept[name] = maths.matmul(a, b)
+        return (maths.multiply if a.shape[-1] == 1 else maths.matmul)(a, b, out=kept[name])
 
     def slope(weights: Weights) -> Weights:
-        activity = dict(data.x)
+        ensemble = [w.shape for w in weights.values()]
+        if ensemble != last:
+            last[:] = ensemble
+            kept.clear(), result.clear()
+        weights, activity = {name: seen_as(w) for name, w in weights.items()}, dict(given)
         for node in rest:
             total = None
             for name, source, gate in into[node]:
                 signal = product(("into", name), weights[name], activity[source])
-                signal = signal if gate is None else signal.mul_(gate)
-                total = signal if total is None else total.add_(signal)
-            activity[node] = total.mul_(gates[node]) if node in gates else total
+                signal = signal if gate is None else maths.multiply(signal, gate, out=signal)
+                total = signal if total is None else maths.add(total, signal, out=total)
+            activity[node] = maths.multiply(total, gates[node], out=total) if node in gates else total
         seen = inputs | {node: (activity[node] * probability).mT for node in rest if out_of[node]}
         arriving, found = {}, {}
         for node in reversed(rest):
             if node in outputs:
-                felt = activity[node] - data.y[node]
+                felt = activity[node] - wanted[node]
             else:
                 felt = None
                 for name in out_of[node]:
                     part = product(("back", name), weights[name].mT, arriving[name])
-                    felt = part if felt is None else felt.add_(part)
+                    felt = part if felt is None else maths.add(felt, part, out=felt)
             for name, source, gate in back[node]:
                 arriving[name] = felt if gate is None else gate * felt
                 found[name] = product(("slope", name), arriving[name], seen[source])
-        return {name: found[name] for name in network.edges}
+        if not result:
+            result.update((name, torch.as_tensor(found[name])) for name in network.edges)
+        return result
 
     return slope
 

@@ -12,7 +12,7 @@ The paper's own examples have closed forms: `gated.architectures.closed_forms`.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -209,25 +209,38 @@ def flow(
     paths, names = network.paths, list(network.edges)
     position = {name: i for i, name in enumerate(names)}
     alive = torch.stack([_alive(network, reduction, name) for name in names]).numpy()  # (edges, modes)
-    s, d = reduction.s.numpy(), {key: value.numpy() for key, value in reduction.d.items()}
-    along = [[position[name] for name in path.edges] for path in paths]
-
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        b = flat.reshape(alive.shape)
-        a = np.stack([b[edges].prod(0) for edges in along])  # (paths, modes)
-        error = s.copy()
-        for (j, p), variance in d.items():
-            error[p] -= a[j] * variance
-        change = np.zeros_like(b)
-        for p, edges in enumerate(along):
-            for i, edge in enumerate(edges):
-                change[edge] += b[edges[:i] + edges[i + 1 :]].prod(0) * error[p]
-        return (alive * change).reshape(-1) / tau
+    velocity = _velocity([[position[name] for name in path.edges] for path in paths], reduction, alive / tau)
 
     first = _start(network, reduction, start)
     first = np.stack([first[name].numpy() for name in names]).reshape(-1)
     path = torch.as_tensor(integrate(velocity, first, times, rtol)).reshape(len(times), *alive.shape)
     return {name: path[:, i] for i, name in enumerate(names)}
+
+
+def _velocity(along: list[list[int]], reduction: Reduction, share: np.ndarray) -> Callable[[float, np.ndarray], np.ndarray]:
+    """The right-hand side of Eq. 10 for `flow`, (time, flat b) -> flat change, all paths at once.
+
+    `along` has the edges of each path, in their order; `share` (edges, modes) multiplies the change. Short paths are filled up
+    with an edge beyond the last, whose singular values are one.
+    """
+    edges, modes = share.shape
+    longest = max(map(len, along))
+    places = np.array([path + [edges] * (longest - len(path)) for path in along])  # (paths, longest)
+    others = np.array([[k for k in range(longest) if k != i] for i in range(longest)], dtype=int)  # (longest, longest - 1)
+    belongs = (places.reshape(-1) == np.arange(edges)[:, None]).astype(float)  # (edges, paths · longest)
+    hears = np.zeros((modes, len(along), len(along)))
+    for (j, p), variance in reduction.d.items():
+        hears[:, p, j] = variance
+    s, b = reduction.s.numpy(), np.ones((edges + 1, modes))
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        b[:edges] = flat.reshape(edges, modes)
+        factors = b[places]  # (paths, longest, modes)
+        error = s - (hears @ factors.prod(1).T[..., None])[..., 0].T  # (paths, modes)
+        change = factors[:, others].prod(2) * error[:, None]
+        return (share * (belongs @ change.reshape(-1, modes))).reshape(-1)
+
+    return velocity
 
 
 def _alive(network: Network, reduction: Reduction, name: str) -> Tensor:

@@ -5,14 +5,17 @@ times faster at the sizes of the book, and is written where it was written in th
 and `relu.minibatches` bring their data into this form and take it out again.
 """
 
+import operator
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lib.linear.products import Products
 
 Activation = str | Callable[[Tensor], Tensor]
+Both = tuple[Tensor, np.ndarray | Tensor]  # the same numbers for torch, and for what multiplies: NumPy on the processor
 _THRESHOLD = torch.ops.aten.threshold_backward.grad_input
 
 
@@ -30,63 +33,96 @@ class Program:
         self.rows, self.labels, self.kinds, self.gates, self.share = rows, labels, kinds, gates, share
         self.detached = detached
         self.biases, self.products = [0.0, *biases[1:]], Products()
+        self.maths = np if rows.device.type == "cpu" else torch
+        self.bound: list[Tensor] = []  # the weights of the last call, and below how they are multiplied
+        self.matrices: list[np.ndarray | Tensor] = []
+        self.kept: dict[tuple[str, int], Both] = {}  # products, each where that of the call before was
+        self.first = self._both(rows)
         self.renew()
 
     def renew(self) -> None:
         """To be called when other numbers were written into `rows`."""
         small = self.rows[0].numel() < 4096  # copying pays for small matrices only
-        self.columns = self.rows.mT.contiguous() if small else self.rows.mT
+        self.columns = self._both(self.rows.mT.contiguous() if small else self.rows.mT)[1]
 
-    def forward(self, weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor | None], Tensor]:
+    def _both(self, tensor: Tensor) -> Both:
+        return tensor, tensor.detach().numpy() if self.maths is np else tensor
+
+    def _bind(self, weights: list[Tensor]) -> None:
+        """Sees to it that `matrices` are those of `weights`. In training these are the same in every call, in the same memory:
+        looking them up anew would take as long as the products of a small network."""
+        if len(weights) == len(self.bound) and all(map(operator.is_, weights, self.bound)):
+            return
+        self.bound, self.kept = list(weights), {}
+        self.matrices = [self._both(w[..., :-1] if b else w)[1] for w, b in zip(weights, self.biases, strict=True)]
+
+    def _product(self, name: str, layer: int, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Both:
+        """a (networks, rows, inner) times b (networks, inner, columns), as `Products` of matrices that are bound."""
+        kept = self.kept.get((name, layer))
+        if kept is None:
+            made = torch.as_tensor(self.maths.matmul(a, b))
+            kept = self.kept[name, layer] = self._both(made)
+        else:
+            multiply = self.maths.multiply if a.shape[-1] == 1 else self.maths.matmul
+            multiply(a, b, out=kept[1])
+        return kept
+
+    def answer(self, weights: list[Tensor]) -> Tensor:
+        """What the networks answer, (networks, items, outputs)."""
+        return self._forward(weights)[2][0]
+
+    def _forward(self, weights: list[Tensor]) -> tuple[list[Both], list[Tensor | None], Both]:
         """What each layer is given, what its units' slopes are (None: one), and the answer (networks, items, outputs)."""
-        given, slopes = [self.rows], []
+        self._bind(weights)
+        given, slopes = [self.first], []
         for layer, (w, b) in enumerate(zip(weights, self.biases, strict=True)):
-            z = self.products(("given", layer), given[-1], (w[..., :-1] if b else w).mT)  # (networks, items, units)
+            z, array = self._product("given", layer, given[-1][1], self.matrices[layer].mT)  # (networks, items, units)
             if b:
                 z.add_(w[..., -1].mul(b)[:, None])
             if layer == len(self.kinds):
-                return given, slopes, z
+                return given, slopes, (z, array)
             kind, gate = self.kinds[layer], self.gates[layer]
             if kind == "relu":
-                given.append(z.relu_())
+                given.append((z.relu_(), array))
                 slopes.append(None)  # its sign is in what it hands on
             elif callable(kind):
                 with torch.enable_grad():
                     z = z.detach().requires_grad_()
                     h = kind(z)
                     slopes.append(torch.autograd.grad(h.sum(), z)[0])
-                given.append(h.detach())
+                given.append(self._both(h.detach()))
             else:
-                given.append(z if gate is None else z.mul_(gate))
+                given.append((z if gate is None else z.mul_(gate), array))
                 slopes.append(gate)
 
-    def loss(self, weights: list[Tensor]) -> Tensor:
-        """Half the squared error, (networks,)."""
-        return self.forward(weights)[2].sub_(self.labels).square().sum((-2, -1)).mul_(0.5 * self.share)
+    def loss(self, answer: Tensor) -> Tensor:
+        """Half the squared error of such an answer, (networks,)."""
+        return (answer - self.labels).square().sum((-2, -1)).mul_(0.5 * self.share)
 
     def slope(self, weights: list[Tensor]) -> list[Tensor]:
         """Backpropagation: the error is carried back through each matrix and switched off where the unit was off."""
-        given, slopes, answer = self.forward(weights)
-        back = answer.sub_(self.labels)  # (networks, items, outputs)
+        given, slopes, (back, array) = self._forward(weights)
+        back.sub_(self.labels)  # (networks, items, outputs)
         if self.share != 1.0:
             back.mul_(self.share)
         last, result = len(weights) - 1, []
         for layer in range(last, -1, -1):
-            w, b = weights[layer], self.biases[layer]
+            b = self.biases[layer]
             if layer == last and self.detached:
-                back, g = self._split(back, given[layer], w)
+                back, g = self._split(back, given[layer][0], weights[layer])
+                array = self._both(back)[1]
                 result.append(g)
             elif layer == last:
-                g = self.products(("slope", layer), back.mT, given[layer])  # in memory as the matrices: units last
+                g, _ = self._product("slope", layer, array.mT, given[layer][1])  # in memory as the matrices: units last
                 result.append(torch.cat([g, back.sum(1).mul(b)[..., None]], -1) if b else g)
             else:
-                g = self.products(("slope", layer), given[layer].mT if layer else self.columns, back)
+                g, _ = self._product("slope", layer, given[layer][1].mT if layer else self.columns, array)
                 result.append((torch.cat([g, back.sum(1, keepdim=True).mul(b)], 1) if b else g).mT)
             if layer:
                 if layer != last or not self.detached:
-                    back = self.products(("back", layer), back, w[..., :-1] if b else w)  # (networks, items, units)
+                    back, array = self._product("back", layer, array, self.matrices[layer])  # (networks, items, units)
                 if self.kinds[layer - 1] == "relu":
-                    _THRESHOLD(back, given[layer], 0, grad_input=back)  # keeps it where the unit is on
+                    _THRESHOLD(back, given[layer][0], 0, grad_input=back)  # keeps it where the unit is on
                 elif slopes[layer - 1] is not None:
                     back.mul_(slopes[layer - 1])
         return result[::-1]

@@ -6,6 +6,7 @@ and y (outputs, items). The loss is half the squared error, mean over items.
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,8 @@ from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
 from lib.linear.shapes import axes, check_chain, reals
 from lib.linear.theory import Modes, correlations
+
+Matrix = Tensor | np.ndarray
 
 
 def small_weights(
@@ -53,7 +56,7 @@ def statistics_loss(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor
     `power` is the mean of |y|² over items.
     """
     chain = check_chain("statistics_loss", weights, sigma_yx=("outputs features", sigma_yx))
-    return _loss(chain, sigma_yx, sigma_x, power)
+    return _loss(_product(chain), sigma_yx, sigma_x, power)
 
 
 @axes(x="features items", y="outputs items")
@@ -74,29 +77,35 @@ def train_on_statistics(
     """
     x, y = reals(x, y)
     chain = check_chain("train_on_statistics", weights, x=("features items", x), y=("outputs items", y))
-    sigma_yx, sigma_x = correlations(x, y)
-    power = y.square().sum((-2, -1)) / y.shape[-1]
+    # On the processor NumPy multiplies, on the same memory: it takes a fraction of torch's time to begin, and matrices are small.
+    seen_as = Tensor.numpy if x.device.type == "cpu" else Tensor.detach
+    matrices = [seen_as(w.detach()) for w in chain]
+    statistics = [seen_as(part) for part in correlations(x, y)]
+    power = seen_as(y.square().sum((-2, -1)) / y.shape[-1])
+    u, v = (None, None) if decomposition is None else (seen_as(side).mT for side in (decomposition.u, decomposition.v))
 
-    def observe(w: list[Tensor]) -> dict[str, Tensor]:
-        seen = {"loss": _loss(w, sigma_yx, sigma_x, power)}
-        if decomposition is not None:
-            seen["strength"] = torch.einsum("om,...of,fm->...m", decomposition.u, _product(w), decomposition.v)
-        return seen
+    def observe(_: list[Tensor]) -> dict[str, Tensor]:
+        total = _product(matrices)
+        seen = {"loss": torch.as_tensor(_loss(total, *statistics, power))}
+        return seen if u is None else seen | {"strength": torch.as_tensor(((u @ total) * v).sum(-1))}
 
-    return descend(chain, lambda w: _gradient(w, sigma_yx, sigma_x), step=step, steps=steps, every=every, observe=observe)
+    def slope(_: list[Tensor]) -> list[Tensor]:
+        return [torch.as_tensor(g) for g in _gradient(matrices, *statistics)]
+
+    return descend(chain, slope, step=step, steps=steps, every=every, observe=observe)
 
 
-# What runs at every step, without the checks at the door
+# What runs at every step, without the checks at the door, on tensors or on arrays
 
 
-def _product(weights: Sequence[Tensor]) -> Tensor:
+def _product(weights: Sequence[Matrix]) -> Matrix:
     total = weights[0]
     for w in weights[1:]:
         total = w @ total
     return total
 
 
-def _gradient(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor) -> list[Tensor]:
+def _gradient(weights: Sequence[Matrix], sigma_yx: Matrix, sigma_x: Matrix) -> list[Matrix]:
     before = [None]  # maps from the input up to each layer, the whole map last
     for w in weights:
         before.append(w if before[-1] is None else w @ before[-1])
@@ -110,6 +119,5 @@ def _gradient(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor) -> l
     return gradients
 
 
-def _loss(weights: Sequence[Tensor], sigma_yx: Tensor, sigma_x: Tensor, power: float | Tensor) -> Tensor:
-    w = _product(weights)
+def _loss(w: Matrix, sigma_yx: Matrix, sigma_x: Matrix, power: float | Matrix) -> Matrix:
     return power / 2 - (w * sigma_yx).sum((-2, -1)) + ((w @ sigma_x) * w).sum((-2, -1)) / 2

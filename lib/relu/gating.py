@@ -24,7 +24,7 @@ def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[K
     layers = len(weights) - 1
     if not 0 <= layer < layers:
         raise ValueError(f"gates: there are {layers} hidden layers, counted from 0, and none is layer {layer}")
-    return preactivations(weights, x, **kind)[layer] > 0
+    return preactivations(weights, x, last=layer, **kind)[layer] > 0
 
 
 def gates_of(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> dict[str, Tensor]:

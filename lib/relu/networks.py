@@ -71,8 +71,11 @@ def preactivations(
     bias: float | Sequence[float] = 0.0,
     activation: Activation | Sequence[Activation] = "relu",
     fixed: Sequence[Tensor | None] | None = None,
+    last: int | None = None,
 ) -> list[Tensor]:
     """Input to every layer's nonlinearity, (..., units, items) each; the last entry is the network's output.
+
+    With `last` those of the layers 0, …, `last` alone.
 
     `activation` is one of the ACTIVATIONS or a function that acts on each number; a sequence gives one to each hidden
     layer. "gated" multiplies hidden layer l by the given gates fixed[l] (..., units, items), whatever its input: a gated
@@ -84,6 +87,8 @@ def preactivations(
     for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
         h = w @ _with_bias(h, b)
         result.append(h)
+        if layer == last:
+            break
         if layer < len(kinds):
             h = _activated(h, kinds[layer], fixed[layer] if fixed else None)
     return result
@@ -133,7 +138,7 @@ def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[
     layers, fixed = len(weights) - 1, kind.get("fixed")
     if not 0 <= layer < layers:
         raise ValueError(f"hidden: there are {layers} hidden layers, counted from 0, and none is layer {layer}")
-    z = preactivations(weights, x, **kind)[layer]
+    z = preactivations(weights, x, last=layer, **kind)[layer]
     return _activated(z, _kinds(kind.get("activation", "relu"), fixed, layers)[layer], fixed[layer] if fixed else None)
 
 
@@ -165,9 +170,10 @@ def gradient(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str 
 @axes(x="features items", y="outputs items")
 def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: int, every: int = 1,
           observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None, chunk: int | None = None,
-          reduction: str = "mean", detached: int = 0, label: str = "ReLU networks",
+          answers: bool = False, reduction: str = "mean", detached: int = 0, label: str = "ReLU networks",
           **kind: Unpack[Kind]) -> Recording:  # fmt: skip
-    """Full-batch gradient descent in place; records "loss" (times, *ensemble) and whatever `observe(weights)` returns.
+    """Full-batch gradient descent in place; records "loss" (times, *ensemble), with `answers` also the `output` for x as
+    "output" (times, *ensemble, outputs, items), and whatever `observe(weights)` returns.
 
     Times are steps; time in the sense of gradient flow is step · steps on the loss with that `reduction`. Trains wherever
     weights and data are; the recording comes home to the CPU. Beyond ten or twenty wide networks a single tensor program
@@ -177,7 +183,8 @@ def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: in
     """
     ensemble = weights[0].shape[:-2]
     if chunk is not None and ensemble and chunk < ensemble[-1]:
-        options = dict(step=step, steps=steps, every=every, observe=observe, reduction=reduction, label=label, detached=detached)
+        options = dict(step=step, steps=steps, every=every, observe=observe, answers=answers)
+        options |= dict(reduction=reduction, label=label, detached=detached)
         parts = []
         for first in range(0, ensemble[-1], chunk):
             count = min(chunk, ensemble[-1] - first)
@@ -192,7 +199,10 @@ def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: in
     flat = [w.mT.contiguous().mT.clone() for w in flat[:-1]] + [flat[-1].clone()]
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        seen = {"loss": program.loss(w).reshape(ensemble)}
+        answer = program.answer(w)  # (networks, items, outputs)
+        seen = {"loss": program.loss(answer).reshape(ensemble)}
+        if answers:
+            seen["output"] = answer.mT.reshape(*ensemble, *answer.mT.shape[1:])
         return seen | observe([v.reshape(*ensemble, *v.shape[1:]) for v in w]) if observe else seen
 
     run = descend(flat, program.slope, step=step, steps=steps, every=every, observe=watch, label=label)

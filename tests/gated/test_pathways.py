@@ -166,3 +166,13 @@ def test_networks_with_gates_of_their_own_train_side_by_side():
         w = pathways.aligned_pathways(alone, y, 1e-2)
         torch.testing.assert_close(together["loss"][:, k], pathways.train(w, alone, y, detached=(2,), **plan)["loss"])
         torch.testing.assert_close(pathways.maps(weights)[k], pathways.maps(w))
+
+
+def test_answers_that_training_records_are_those_of_the_pathways():
+    x, y = torch.rand(4, 6, dtype=torch.float64), torch.rand(3, 6, dtype=torch.float64)
+    inputs = pathways.effective_inputs(x, torch.tensor([[1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0]]).bool())
+    w = pathways.initial_pathways([5, 5], 4, 3, 0.5, ensemble=(2,))
+    look = lambda w: {"seen": pathways.outputs(w, inputs), "far": pathways.loss(w, inputs, y)}  # noqa: E731
+    run = pathways.train(w, inputs, y, step=0.1, steps=4, every=2, answers=True, observe=look)
+    torch.testing.assert_close(run["output"], run["seen"], rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(run["loss"], run["far"], rtol=1e-12, atol=1e-13)

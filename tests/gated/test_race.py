@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -45,6 +46,28 @@ def diagonalisable(seed, modes=2, own=False):
         if first.target == second.target
     }
     return network, gated.Statistics(yx, xx, torch.tensor(5.0, dtype=torch.float64))
+
+
+def plain_velocity(along, reduction, b):
+    """Eq. 10 as one would write it down, path by path: b (edges, modes) -> its change."""
+    a = [b[edges].prod(0) for edges in along]
+    change = np.zeros_like(b)
+    for p, edges in enumerate(along):
+        error = reduction.s[p].numpy() - sum(a[j] * v.numpy() for (j, q), v in reduction.d.items() if q == p)
+        for i, edge in enumerate(edges):
+            change[edge] += b[edges[:i] + edges[i + 1 :]].prod(0) * error
+    return change
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_paths_at_once_race_as_one_by_one(seed):
+    network, statistics = diagonalisable(seed, own=bool(seed % 2))
+    reduction, names = race.reduce(network, statistics), list(network.edges)
+    along = [[names.index(name) for name in path.edges] for path in network.paths]
+    generator = np.random.default_rng(seed)
+    b, share = generator.normal(size=(2, len(names), reduction.s.shape[-1]))
+    found = race._velocity(along, reduction, share)(0.0, b.reshape(-1)).reshape(b.shape)
+    np.testing.assert_allclose(found, share * plain_velocity(along, reduction, b), rtol=1e-11, atol=1e-12)
 
 
 @settings(max_examples=16, deadline=None, derandomize=True)

@@ -242,6 +242,14 @@ def test_sharing_equations_are_the_race_on_the_explicit_graph(shared):
         assert (strength.sort(-1).values - expected.sort(-1).values).abs().max() < 1e-8
 
 
+def test_several_ways_to_share_run_as_one_system():
+    times, shared, tau = [0.0, 4.0, 12.0], [1, 4, 16], [1.0, 2.0, 3.0]
+    both = closed_forms.routing_flow(times, [0.7] * 3, 0.25, 4, 0.1, shared=shared, tau=tau)
+    for k, (n, slow) in enumerate(zip(shared, tau, strict=True)):
+        alone = closed_forms.routing_flow(times, [0.7], 0.25, 4, 0.1, shared=n, tau=slow)
+        assert all((a[:, k] - b[:, 0]).abs().max() < 1e-9 for a, b in zip(both, alone, strict=True))
+
+
 def test_groups_must_divide_the_domains():
     with pytest.raises(ValueError, match="square of a divisor of 4"):
         routing.sharing_network(X, Y, 4, (9,), 5)

@@ -308,3 +308,14 @@ def test_detached_units_train_in_chunks_and_must_leave_some():
     for wrong in (6, 7):
         with pytest.raises(ValueError, match="at least one must remain"):
             relu.train(start, x, y, **plan | {"detached": wrong})
+
+
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_answers_that_training_records_are_those_of_the_networks(chunk):
+    x, y = torch.rand(3, 5, dtype=torch.float64), torch.rand(2, 5, dtype=torch.float64)
+    weights = relu.initial_weights([3, 6, 4, 2], 0.5, seeds=3)
+    look = lambda w: {"seen": relu.output(w, x), "gates": relu.gates(w, x, 1)}  # noqa: E731
+    run = relu.train(weights, x, y, step=0.1, steps=4, every=2, chunk=chunk, answers=True, observe=look)
+    assert run["output"].shape == (3, 3, 2, 5)
+    torch.testing.assert_close(run["output"], run["seen"], rtol=1e-12, atol=1e-13)
+    assert torch.equal(run["gates"][-1], relu.preactivations(weights, x)[1] > 0)  # which does not stop at that layer

@@ -70,11 +70,11 @@ def routing_velocity(b1: Number, b2: Number, s: Number, d: Number, domains: int,
 
 
 def sharing_velocity(
-    b1: Number, b2: Number, s: Number, d: Number, domains: int, shared: int, tau: float = 1.0
+    b1: Number, b2: Number, s: Number, d: Number, domains: int, shared: Number, tau: Number = 1.0
 ) -> tuple[Number, Number]:
     """The same when `shared` of the domains² routes run through each hidden matrix (Neural Race Eqs. 16 and 17)."""
     error = s - b2 * b1**2 * d
-    return math.sqrt(shared) / domains**2 * b2 * b1 * error / tau, shared / domains**2 * b1**2 * error / tau
+    return shared**0.5 / domains**2 * b2 * b1 * error / tau, shared / domains**2 * b1**2 * error / tau
 
 
 def routing_flow(
@@ -83,15 +83,17 @@ def routing_flow(
     d: float,
     domains: int,
     start: float | tuple[float, float],
-    shared: int | None = None,
-    tau: float = 1.0,
+    shared: int | Sequence[int] | None = None,
+    tau: float | Sequence[float] = 1.0,
     rtol: float = 1e-11,
 ) -> tuple[Tensor, Tensor]:
     """Outer and hidden singular values (times, modes) from b1 = b2 = `start`, or `start` = (b1, b2).
 
-    Integrates Neural Race Eqs. 13 and 14; with `shared` routes per pathway Eqs. 16 and 17.
+    Integrates Neural Race Eqs. 13 and 14; with `shared` routes per pathway Eqs. 16 and 17. `shared` and `tau` are one number or
+    one for each of the modes `s`, so that several networks run as one system.
     """
-    s = np.asarray(s, dtype=float)
+    s, tau = np.asarray(s, dtype=float), np.asarray(tau, dtype=float)
+    shared = None if shared is None else np.asarray(shared, dtype=float)
 
     def velocity(_: float, flat: np.ndarray) -> np.ndarray:
         b1, b2 = flat.reshape(2, -1)

@@ -159,11 +159,11 @@ def _slope(
 @axes(inputs="pathways features items", y="outputs items")
 def loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str = "mean") -> Tensor:
     """Half the squared error summed over outputs, and over items the mean or the sum; one number per network."""
-    return _loss(weights, inputs, y, _items(y, reduction))
+    return _distance(outputs(weights, inputs), y, _items(y, reduction))
 
 
-def _loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, items: int) -> Tensor:
-    return 0.5 * (outputs(weights, inputs) - y).square().sum((-2, -1)) / items
+def _distance(output: Tensor, y: Tensor, items: int) -> Tensor:
+    return 0.5 * (output - y).square().sum((-2, -1)) / items
 
 
 def _side_by_side(total: Tensor) -> Tensor:
@@ -191,16 +191,21 @@ def train(
     velocity: list[Tensor] | None = None,
     detached: Collection[int] = (),
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+    answers: bool = False,
     label: str = "gated pathways",
 ) -> Recording:
-    """Gradient descent in place; records "loss" (times, *ensemble) of the whole network and what `observe` returns.
+    """Gradient descent in place; records "loss" (times, *ensemble) of the whole network, with `answers` also its `outputs` as
+    "output" (times, *ensemble, outputs, items), and what `observe` returns.
 
     `detached` are the numbers of the pathways that are trained on the residual of the others. To resume, hand the same
     `velocity` (zeros in the shapes of the weights at first) to every call.
     """
+    items, shown, product = _items(y, reduction), inputs.flatten(-3, -2).mT, Products()
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        seen = {"loss": _loss(w, inputs, y, _items(y, reduction))}
+        total = product("total", w[0].mT, w[1].mT).flatten(-3, -2)  # as in `_slope`: nothing is copied
+        output = product("output", shown, total).mT  # (..., outputs, items)
+        seen = {"loss": _distance(output, y, items)} | ({"output": output} if answers else {})
         return seen | observe(w) if observe else seen
 
     plan = dict(step=step, steps=steps, every=every, momentum=momentum, velocity=velocity, observe=watch, label=label)

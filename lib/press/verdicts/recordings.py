@@ -70,7 +70,8 @@ def kept(root: Path) -> dict[str, dict]:
 
 def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> list[str]:
     """Runs of the page that were current in the commit `since`, and still are: the page in its smoke size measures the same with
-    the code of then and of now. They are marked so, and named; a RunError says which number differs.
+    the code of then and of now. They are marked so, and named; a RunError says which number differs. The size is that of then;
+    parameters that the page has had since are the book's.
 
     Only what both measure in that size is compared, and the mark says how many numbers these are and how far they differ.
     """
