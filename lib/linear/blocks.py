@@ -40,9 +40,9 @@ class Tall:
         """The sums over points of products of the two, rows.mT @ other.rows, written into `out`: (networks, units, others)."""
         if self.blocks is None or other.blocks is None:
             return torch.bmm(self.rows.mT, other.rows, out=out)
-        if id(other) not in self.sums:
-            self.sums[id(other)] = self._shares(other)
-        pairs, (first, *others) = self.sums[id(other)]
+        if other not in self.sums:
+            self.sums[other] = self._shares(other)
+        pairs, (first, *others) = self.sums[other]
         for a, b, share in pairs:
             np.matmul(a, b, out=share)
         if not others:

@@ -27,7 +27,8 @@ def kernel_step(activation: str, k: Tensor, diagonal_1: Tensor, diagonal_2: Tens
     """
     if activation == "relu":
         scale = (diagonal_1 * diagonal_2).sqrt_()
-        cosine = (k / scale).clamp_(-1, 1)  # of an angle a; scale (sin a + (pi - a) cos a) / 2 pi, in little new memory
+        # scale (sin a + (pi - a) cos a) / 2 pi with the angle a, in little new memory
+        cosine = (k / scale).clamp_(-1, 1)
         value = torch.arccos(cosine).neg_().add_(math.pi).mul_(cosine)
         return value.add_(cosine.square_().neg_().add_(1).sqrt_()).mul_(scale).div_(2 * math.pi)
     if activation == "erf":
