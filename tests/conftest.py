@@ -87,7 +87,7 @@ class Repository:
         self.root = root
         (root / "book" / "paper").mkdir(parents=True)
         (root / "data").mkdir()
-        shutil.copytree(ROOT / "lib", root / "lib")
+        shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("*.pyc.*"))  # which somebody is writing
         for name in ("requirements.txt", "pyproject.toml"):
             shutil.copy(ROOT / name, root / name)
         shutil.copy(ROOT / "book" / "conftest.py", root / "book" / "conftest.py")
