@@ -174,7 +174,7 @@ def test_a_save_shows_in_the_browser(bound):
             tab.goto(address)
             assert "A sentence that was saved" not in tab.inner_text("article")
             bound.edit("book/paper/two.md", "Some prose.", "A sentence that was saved.")
-            tab.wait_for_function("document.body.innerText.includes('A sentence that was saved')", timeout=120_000)
+            tab.wait_for_function("document.body?.innerText.includes('A sentence that was saved')", timeout=120_000)
             bound.edit("book/paper/two.md", "* width)", "* width + 1)")  # the verdict changes: the page says so, and stays
             tab.wait_for_selector("#preview-problem", timeout=120_000)
             assert "not reproduced" in tab.inner_text("#preview-problem")
