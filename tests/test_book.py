@@ -19,6 +19,7 @@ from lib.press.explorers import EXPLORERS
 from lib.press.rendering import extension
 from lib.press.verdicts import rows, standing
 from lib.press.workbench import browser as installed
+from tests.traffic import Traffic
 
 BROWSER = installed.find()
 if BROWSER is None and os.environ.get("CI") != "true":
@@ -54,6 +55,7 @@ class Reader:
         self.tab.on("console", lambda message: self.note(f"console: {message.text}") if message.type == "error" else None)
         self.tab.on("pageerror", lambda error: self.note(f"error: {error}"))
         self.tab.on("request", self.judge)
+        self.traffic = Traffic(self.tab)
 
     def note(self, problem):
         self.problems.append(problem)
@@ -82,8 +84,7 @@ def visit(chromium, path, **options):
     reader = chromium.readers.pop(key, None) or Reader(chromium, **options)
     reader.problems = []
     try:
-        reader.tab.goto(path.as_uri())
-        reader.tab.wait_for_load_state("networkidle")
+        reader.traffic.open(path.as_uri())
         yield reader.tab, reader.problems
         reader.leave()
     except BaseException:
@@ -205,7 +206,6 @@ def test_the_main_results_of_every_paper_are_on_the_front_page_one_click_from_th
         assert all(re.match(r"(✓ holds|◐ in part|✗ does not hold|\? undetermined)", text) for text in words)
         with tab.expect_navigation():
             tab.locator(".paper-card li a").first.click()
-        tab.wait_for_load_state("networkidle")
         assert tab.locator(f"table.check[id='{tab.evaluate('location.hash').removeprefix('#')}']").count() == 1
         assert problems == []
 
@@ -214,12 +214,10 @@ def test_two_clicks_lead_from_the_front_page_to_the_verdict_on_figure_5_of_the_n
     with visit(chromium, book / "book" / "intro.html") as (tab, problems):
         with tab.expect_navigation():
             tab.locator(".paper-card h3 a", has_text="Neural Race").click()
-        tab.wait_for_load_state("networkidle")
         line = tab.locator("table.figure-index tr", has=tab.locator("th", has_text=re.compile("^Figure 5")))
         assert line.count() >= 1
         with tab.expect_navigation():
             line.first.locator("td a .verdict").first.click()
-        tab.wait_for_load_state("networkidle")
         row = tab.locator(f"table.check[id='{tab.evaluate('location.hash').removeprefix('#')}']")
         assert row.count() == 1 and row.locator("td.verdict").inner_text()
         tab.wait_for_function("() => document.querySelector(location.hash).getBoundingClientRect().top < innerHeight")

@@ -22,6 +22,7 @@ from lib.press.reports import compare, facts, progress, sheet, sweep, table
 from lib.press.reports import run as report
 from lib.press.workbench import browser as installed
 from lib.press.workbench import runs
+from tests.traffic import Traffic
 
 pytestmark = pytest.mark.usefixtures("forks")  # but for the one on a terminal, which starts a process like a reader's
 BROWSER = installed.find()
@@ -133,8 +134,7 @@ def visit(chromium, path, width=1300, **options):
     tab.on("pageerror", lambda error: problems.append(str(error)))
     allowed = (path.as_uri(), "data:", "blob:")
     tab.on("request", lambda request: None if request.url.startswith(allowed) else problems.append(request.url))
-    tab.goto(path.as_uri())
-    tab.wait_for_load_state("networkidle")
+    Traffic(tab).open(path.as_uri())
     yield tab, problems
     context.close()
 

@@ -128,7 +128,7 @@
     K.update(models);
   };
 
-  /* Begin from biases of zero and learn, a few steps a frame. */
+  /* Begin from biases of zero and learn, five steps a frame at first and more of them the longer it takes. */
   K.update = function (models) {
     net = K.draw(2 ** models.units.value, seed);
     trainer = K.trainer(net, goal);
@@ -140,7 +140,7 @@
       let loss = trainer.loss();
       path.step.push(step);
       path.loss.push(loss / size);
-      for (let k = 0; k < 5 && performance.now() - begin < 12; k++, step++) loss = trainer.step();
+      for (let k = step / 80; k > -5 && performance.now() - begin < 12; k--, step++) loss = trainer.step();
       models.path.data = { step: path.step.slice(), loss: path.loss.slice() };
       models.time.setv({ start: 0, end: Math.max(300, step) });
       K.paint(models);

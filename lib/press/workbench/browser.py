@@ -4,7 +4,8 @@ import os
 import shutil
 import subprocess
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PACKAGES = ("chromium-headless-shell", "chromium")  # the first has no window to draw: three quarters of the time
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -32,5 +33,7 @@ def ensure() -> "str | None":
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
         subprocess.run(["apt-get", "update", "-qq"], env=env, **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], env=env, **quiet)
+        for package in PACKAGES:
+            if subprocess.run(["apt-get", "install", "-y", "-qq", package], env=env, **quiet).returncode == 0:
+                break
     return find()
