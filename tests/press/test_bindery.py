@@ -158,14 +158,16 @@ def test_stamps_tell_results_from_prose(executed):
 # --- preview ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_save_shows_in_the_browser(bound):
-    """A real browser: the page comes up, and after a save it shows the new sentence without being asked to."""
+def test_a_save_shows_in_the_browser(bound, forks):
+    """A real browser: the page comes up, and after a save it shows the new sentence without being asked to.
+
+    The preview is a process of its own; what it executes and renders is in forks."""
     found = browser.find()
     if found is None and os.environ.get("CI") != "true":
         pytest.skip(f"the preview needs a browser. {browser.NONE_FOUND}")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING"))} | {"PYTHONPATH": str(bound.root)}
     command = [sys.executable, "-u", "-m", "lib", "preview", "paper/two", "--no-browser"]
-    live = subprocess.Popen(command, cwd=bound.root, env=clean, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    streams = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    live = subprocess.Popen(command, cwd=bound.root, env=bound.environment(), **streams)
     try:
         address = next(line.strip() for line in live.stdout if line.startswith("http://127.0.0.1:"))
         with sync_playwright() as playwright:

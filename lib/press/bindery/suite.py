@@ -124,7 +124,7 @@ def main(given: list[str]) -> int:
         print(f"The browser tests cannot run. {browser.NONE_FOUND}", flush=True)
     record = given == ["--record"]
     if record or not given:
-        with nursery.Nursery(execution.kernel_environment(ROOT)):
+        with nursery.Nursery(execution.kernel_environment(ROOT), nursery.MODULES + nursery.MORE + nursery.SPHINX):
             code, count = run(list(EVERYTHING))
     else:
         code, count = run(given, 1)

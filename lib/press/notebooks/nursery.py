@@ -31,6 +31,10 @@ KERNEL += ("IPython.extensions.storemagic", "sqlite3", "psutil")
 PRESS = (*KERNEL, "papermill", "jupytext", "pygments.lexers.python", "pygments.formatters.html", "nbclient", "yaml", "tqdm")
 MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS, "pandas")
 MORE = ("torch._dynamo", "scipy.integrate", "numba", "networkx")  # every third page imports these: optimisers ask for the first
+EXTENSIONS = ("external_toc", "togglebutton", "copybutton", "thebe", "comments", "design", "proof", "exercise", "book_theme")
+# What rendering imports, for the suite, which renders small books a dozen times.
+SPHINX = ("jupyter_book.cli.main", "myst_nb.sphinx_", "sphinx.builders.html", "sphinx.ext.intersphinx", "sphinxcontrib.bibtex")
+SPHINX += tuple(f"sphinx_{name}" for name in EXTENSIONS)
 EVERYWHERE = ("numpy", "torch", "matplotlib.pyplot", *KERNEL)  # of these; the rest is for some pages, or for commands
 DIGITS = 10  # of a request's length, which go before it (`stand_in`)
 SHORT = 70  # bytes of a folder's name that leave room for a socket's, which may have a hundred in all
