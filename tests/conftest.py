@@ -177,7 +177,7 @@ def nursed():
 
     with contextlib.ExitStack() as stack:
         if nursery.ADDRESS not in os.environ:
-            modules = nursery.MODULES + nursery.MORE + nursery.SPHINX
+            modules = nursery.MODULES + nursery.MORE + nursery.SUITE
             stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT), modules))
         before = os.environ[nursery.ADDRESS]
         small = stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT), nursery.PRESS))
