@@ -19,7 +19,7 @@ torch.set_num_threads(1)
 compileall.compile_dir(ROOT / "lib", quiet=2)  # once, whatever the environment says: hundreds of processes import it
 # `python -m MODULE …` without a grammar of addresses that takes 1.2 seconds to load with notebooks, and that nobody asks.
 QUICK = "import runpy, sys; sys.modules['rfc3987_syntax'] = None; sys.argv = sys.argv[1:]"
-DRAWING = ("sweep", "results", "report", "compare", "plot")  # commands that draw, and import what they draw with
+DRAWING = ("sweep", "results", "report", "compare", "plot", "book")  # commands that draw, and import what they draw with
 MODULE = f"{QUICK}; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
 
 HEADER = """---
@@ -78,6 +78,14 @@ CLAIM = """- id: PAGE-width
 """
 
 
+def linked(source: str, target: str) -> None:
+    """The same file under another name, which costs a quarter of a copy; where that cannot be, a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 class Repository:
     """A copy of the book's machinery with two tiny pages; `one` reads a data file, `two` uses a module of a module."""
 
@@ -103,13 +111,16 @@ class Repository:
         )
 
     def copy(self, root: Path) -> "Repository":
-        """The same somewhere else, free to be damaged."""
-        shutil.copytree(self.root, root)
+        """The same somewhere else, free to be damaged; its `lib` shares files until `write` makes new ones."""
+        shutil.copytree(self.root, root, ignore=lambda folder, names: ["lib"] if folder == str(self.root) else [])
+        shutil.copytree(self.root / "lib", root / "lib", copy_function=linked)
         copy = object.__new__(Repository)
         copy.root = root
         return copy
 
     def write(self, name: str, text: str) -> None:
+        if name.startswith("lib/"):  # which other copies have, too
+            (self.root / name).unlink(missing_ok=True)
         (self.root / name).write_text(text, encoding="utf-8")
 
     def read(self, name: str) -> str:
@@ -166,7 +177,8 @@ def nursed():
 
     with contextlib.ExitStack() as stack:
         if nursery.ADDRESS not in os.environ:
-            stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT)))
+            modules = nursery.MODULES + nursery.MORE + nursery.SUITE
+            stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT), modules))
         before = os.environ[nursery.ADDRESS]
         small = stack.enter_context(nursery.Nursery(execution.kernel_environment(ROOT), nursery.PRESS))
         os.environ[nursery.ADDRESS] = before

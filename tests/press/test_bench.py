@@ -225,6 +225,17 @@ CELLS = [
     ["class GatedDLN: pass\n", "for _ in range(50): np.linalg.svd(np.eye(30))\n"],
     ["raise RuntimeError('not asked for')\n"],
 ]
+# Modules that the interpreter of the tests does not have, and those that take a second to load: all that is asked of them.
+STAND_INS = {
+    "jax/__init__.py": "",
+    "jax/numpy.py": "",
+    "omegaconf.py": "",
+    "matplotlib/__init__.py": "def use(backend): pass\n",
+    "matplotlib/pyplot.py": "def savefig(path): pass\ndef plot(*lines): pass\n",
+    "torch.py": "def set_num_threads(number): pass\n",
+    "scipy/__init__.py": "",
+    "scipy/integrate.py": "",
+}
 
 
 @pytest.fixture
@@ -237,11 +248,10 @@ def checkout(tmp_path, monkeypatch):
     notebook = folder / "race" / authors.NOTEBOOK
     notebook.parent.mkdir(parents=True)
     notebook.write_text(json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in CELLS]}), "utf-8")
-    (tmp_path / "modules").mkdir()
-    for module in ("jax", "omegaconf"):  # stand-ins, which the interpreter of the tests does not have
-        (tmp_path / "modules" / module).mkdir()
-        (tmp_path / "modules" / module / "__init__.py").write_text("", "utf-8")
-    (tmp_path / "modules" / "jax" / "numpy.py").write_text("", "utf-8")
+    for name, text in STAND_INS.items():
+        path = tmp_path / "modules" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path / "modules"} exec {sys.executable} "$@"\n', "utf-8")
     python.chmod(0o755)

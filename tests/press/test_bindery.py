@@ -158,14 +158,16 @@ def test_stamps_tell_results_from_prose(executed):
 # --- preview ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_save_shows_in_the_browser(bound):
-    """A real browser: the page comes up, and after a save it shows the new sentence without being asked to."""
+def test_a_save_shows_in_the_browser(bound, forks):
+    """A real browser: the page comes up, and after a save it shows the new sentence without being asked to.
+
+    The preview is a process of its own; what it executes and renders is in forks."""
     found = browser.find()
     if found is None and os.environ.get("CI") != "true":
         pytest.skip(f"the preview needs a browser. {browser.NONE_FOUND}")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "RACING"))} | {"PYTHONPATH": str(bound.root)}
     command = [sys.executable, "-u", "-m", "lib", "preview", "paper/two", "--no-browser"]
-    live = subprocess.Popen(command, cwd=bound.root, env=clean, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    streams = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    live = subprocess.Popen(command, cwd=bound.root, env=bound.environment(), **streams)
     try:
         address = next(line.strip() for line in live.stdout if line.startswith("http://127.0.0.1:"))
         with sync_playwright() as playwright:
@@ -324,6 +326,40 @@ def test_what_shares_something_runs_on_one_worker_in_its_order(tmp_path):
     )
     alone = "tests/press/test_plots.py::test_y"
     assert suite.group(alone) == alone and suite.group("tests/press/test_bindery.py::test_y") == "tests/press/test_bindery.py"
+
+
+def test_a_worker_that_is_a_fork_and_dies_is_replaced_and_the_run_ends(nursed, tmp_path):
+    """Two workers, of which one dies under a test: that is told, the other one's tests pass, and no fork stays behind."""
+    body = "import os\n\ndef note():\n    open(os.environ['SEEN'], 'a').write(f'{os.getpid()} {os.getppid()}\\n')\n"
+    tests = "".join(f"\n\ndef test_{n}():\n    note()\n" for n in range(3))
+    (tmp_path / "test_a.py").write_text(body + "\n\ndef test_dies():\n    note()\n    os._exit(9)\n")
+    (tmp_path / "test_b.py").write_text(body + tests)
+    command = [*nursery.client(nursed), "-m", "pytest", "-p", "xdist", *suite.dealt(2, nursed), "--max-worker-restart=1"]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "SEEN": str(tmp_path / "seen"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    files = ["test_a.py", "test_b.py"]
+    done = subprocess.run([*command, *files], cwd=tmp_path, env=env, text=True, capture_output=True, timeout=120)
+    assert done.returncode != 0 and "crashed while running 'test_a.py::test_dies'" in done.stdout, done.stdout + done.stderr
+    assert "maximum crashed workers reached: 1" in done.stdout and "3 passed" in done.stdout, done.stdout
+    seen = [line.split() for line in (tmp_path / "seen").read_text().splitlines()]
+    assert len({parent for _, parent in seen}) == 1 and len({pid for pid, _ in seen}) == 3  # forks of one interpreter
+    assert not any(os.path.exists(f"/proc/{pid}") for pid, _ in seen)
+    assert "--max-worker-restart=8" in suite.dealt(2, nursed)  # without it, one that dies again and again would be for ever
+
+
+def test_tests_are_compiled_once_and_as_pytest_would(tmp_path):
+    from _pytest.assertion import rewrite as inner
+
+    path = tmp_path / "test_x.py"
+    path.write_text("def test_x():\n    one = 1\n    assert one == 2\n")
+    suite.rewrite([path])
+    (made,) = inner.get_cache_dir(path).iterdir()
+    assert made.name == f"test_x{inner.PYC_TAIL}" and b"@py_assert" in made.read_bytes()
+    before = made.stat().st_mtime_ns
+    suite.rewrite([path])
+    assert made.stat().st_mtime_ns == before  # nothing is done twice
+    path.write_text("def test_y(:\n")
+    suite.rewrite([path])  # what cannot be compiled is for the workers to say
+    assert inner._read_pyc(path, made) is None
 
 
 def test_no_test_begins_after_the_deadline(tmp_path, forks):

@@ -13,15 +13,11 @@ import time
 from pathlib import Path
 
 from lib.press import environment, files, pages
+from lib.press.notebooks import nursery
 from lib.press.workbench import execution
 
 ROOT = environment.ROOT
 STRICT = ("-W", "--keep-going")  # warnings are errors, and all of them are shown
-# `jupyter-book` without a grammar that JupyterLab brings, see lib/__main__.py
-PROGRAM = (
-    "import gc, sys; gc.set_threshold(200_000, 20, 100); sys.modules['rfc3987_syntax'] = None;"  # fewer looks for garbage
-    " from jupyter_book.cli.main import main; main()"
-)
 SCORE = re.compile(r"(<!-- score -->).*?(<!-- /score -->)", re.S)
 APART = ("_build", "_runs", ".git", ".venv", "__pycache__", ".ipynb_checkpoints")  # the book is not made from these
 
@@ -95,8 +91,10 @@ def render(root: Path | None = None) -> int:
     known, kept = root / "_build" / ".doctrees" / "environment.pickle", root / "_build" / "environment.before"
     if known.exists():
         shutil.copy2(known, kept)
+    forks = nursery.PYTHON in os.environ and os.environ.get(nursery.ADDRESS)  # the suite's, whose large one has Sphinx in memory
+    python = nursery.client(forks) if forks else [sys.executable]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "build", str(root), "--path-output", str(root), *STRICT],
+        [*python, "-m", "lib.press.bindery.binder", "build", str(root), "--path-output", str(root), *STRICT],
         cwd=root,
         env=execution.kernel_environment(root) | {"PYTHONWARNINGS": "ignore"},  # explorers' pictures are small: one thread
         text=True,

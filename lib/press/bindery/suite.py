@@ -8,13 +8,17 @@ of pages.
 This module is also the pytest plugin that does so, in every worker: `-p lib.press.bindery.suite`.
 """
 
+import contextlib
 import json
 import os
 import re
+import shlex
 import sys
+import threading
 import time
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,10 +116,32 @@ def run(given: list[str], cores: int | None = None) -> tuple[int, Count]:
     os.environ.update(execution.kernel_environment(ROOT))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import `lib`: what one has compiled serves all
     count = Count()
-    dealt = ["-p", "lib.press.bindery.suite", "-n", str(cores or WAITING + (os.cpu_count() or 1)), "--dist", "loadscope"]
-    dealt += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # this process has imported some of what plugins import
-    code = pytest.main([*given, *(dealt + ["--no-loadscope-reorder"] if cores != 1 else [])], plugins=[count])
+    shared = dealt(cores or WAITING + (os.cpu_count() or 1), os.environ.get(nursery.ADDRESS)) if cores != 1 else []
+    code = pytest.main([*given, *shared], plugins=[count])
     return int(code), count
+
+
+def dealt(workers: int, forks: str | None) -> list[str]:
+    """pytest's arguments for so many workers: forks of the interpreter at this address, whose imports take five seconds."""
+    python = f"//python={shlex.join(nursery.client(forks))}" if forks else ""
+    dealing = ["-p", "lib.press.bindery.suite", "--tx", f"{workers}*popen{python}", "--dist", "loadscope"]
+    dealing += [f"--max-worker-restart={4 * workers}", "--no-loadscope-reorder"]
+    return [*dealing, "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # some of what plugins import is there already
+
+
+def rewrite(tests: list[Path]) -> None:
+    """Compile tests as pytest would, where it has not yet: in a fresh clone all workers would do so at once, each for itself.
+
+    This asks pytest for what it does not promise to keep; what goes wrong here is left to the workers.
+    """
+    with contextlib.suppress(Exception):
+        from _pytest.assertion import rewrite as inner
+
+        for path in tests:
+            compiled = inner.get_cache_dir(path) / (path.stem + inner.PYC_TAIL)
+            if inner.try_makedirs(compiled.parent) and inner._read_pyc(path, compiled) is None:
+                mark, code = inner._rewrite_test(path, None)
+                inner._write_pyc(SimpleNamespace(trace=lambda text: None), code, mark, compiled)
 
 
 def main(given: list[str]) -> int:
@@ -124,7 +150,10 @@ def main(given: list[str]) -> int:
         print(f"The browser tests cannot run. {browser.NONE_FOUND}", flush=True)
     record = given == ["--record"]
     if record or not given:
-        with nursery.Nursery(execution.kernel_environment(ROOT)):
+        rewriting = threading.Thread(target=rewrite, args=[sorted((ROOT / "tests").glob("**/*.py"))])
+        rewriting.start()  # while the interpreter that forks does its imports, on another core
+        with nursery.Nursery(execution.kernel_environment(ROOT), nursery.MODULES + nursery.MORE + nursery.SUITE):
+            rewriting.join()
             code, count = run(list(EVERYTHING))
     else:
         code, count = run(given, 1)

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ADDRESS, PYTHON = "RACING_NURSERY", "RACING_PYTHON"  # the socket of the interpreter that forks; the command of its client
@@ -31,6 +32,10 @@ KERNEL += ("IPython.extensions.storemagic", "sqlite3", "psutil")
 PRESS = (*KERNEL, "papermill", "jupytext", "pygments.lexers.python", "pygments.formatters.html", "nbclient", "yaml", "tqdm")
 MODULES = ("numpy", "torch", "scipy.stats", "matplotlib.pyplot", "seaborn", "sklearn.cluster", *PRESS, "pandas")
 MORE = ("torch._dynamo", "scipy.integrate", "numba", "networkx")  # every third page imports these: optimisers ask for the first
+EXTENSIONS = ("external_toc", "togglebutton", "copybutton", "thebe", "comments", "design", "proof", "exercise", "book_theme")
+# What the suite has in memory, too: it renders small books a dozen times, and all its workers import what tests do.
+SUITE = ("jupyter_book.cli.main", "myst_nb.sphinx_", "sphinx.builders.html", "sphinx.ext.intersphinx", "sphinxcontrib.bibtex")
+SUITE += (*(f"sphinx_{name}" for name in EXTENSIONS), "bokeh.plotting", "bokeh.embed", "playwright.sync_api", "sklearn.metrics")
 EVERYWHERE = ("numpy", "torch", "matplotlib.pyplot", *KERNEL)  # of these; the rest is for some pages, or for commands
 DIGITS = 10  # of a request's length, which go before it (`stand_in`)
 SHORT = 70  # bytes of a folder's name that leave room for a socket's, which may have a hundred in all
@@ -141,6 +146,7 @@ def serve(address: str, modules: list[str]) -> None:
         list(sys.modules["pygments.lexers.python"].PythonLexer().get_tokens("x"))
         sys.modules["nbformat"].v4.new_raw_cell()
         sys.modules["jupytext"].reads("# A page", fmt="md:myst")
+        importlib.import_module("jupyter_client.provisioning").KernelProvisionerFactory.instance()  # looks into every package
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
@@ -176,7 +182,7 @@ def request(asked: socket.socket) -> tuple[str, list[str], dict[str, str], list[
 
 
 def take_over(asked: socket.socket, spared: float) -> None:
-    """Take over the client's command, folder, environment and streams, and be the kernel or the module that it asks for.
+    """Take over the client's command, folder, environment and streams, and be the kernel, module or program that it asks for.
 
     A kernel is told how many seconds of a core it was `spared`, for pages are timed as if they had imported all by themselves.
     """
@@ -204,8 +210,8 @@ def take_over(asked: socket.socket, spared: float) -> None:
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=end_with_client, daemon=True).start()
-    if arguments[0] == "-m":
-        asked.sendall(bytes([be_a_module(*arguments[1:])]))
+    if arguments[0] in ("-m", "-u"):
+        asked.sendall(bytes([be_a_module(*arguments[1:]) if arguments[0] == "-m" else be_a_program(arguments[-1])]))
         return
     from ipykernel import kernelapp
 
@@ -219,11 +225,23 @@ def be_a_module(name: str, *arguments: str) -> int:
     """`python -m name …`: the status with which it would end."""
     import runpy
 
-    sys.argv, status = [name, *arguments], 0
+    sys.argv = [name, *arguments]
+    return ending(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True))
+
+
+def be_a_program(text: str) -> int:
+    """`python -u -c text`, which is how a worker of the suite starts: the status with which it would end."""
+    sys.argv, sys.modules["__main__"] = ["-c"], type(sys)("__main__")
+    return ending(lambda: exec(compile(text, "<string>", "exec"), vars(sys.modules["__main__"])))
+
+
+def ending(work: Callable) -> int:
+    """The status with which a process would end that does this."""
+    status = 0
     if "matplotlib" in sys.modules:  # a command draws into files
         sys.modules["matplotlib"].use(os.environ.get("MPLBACKEND", "agg"))
     try:
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
+        work()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:

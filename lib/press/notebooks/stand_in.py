@@ -21,7 +21,7 @@ def ask(address: str, arguments: list[str]) -> int:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, _signal.SIGKILL)
-    module = arguments[:1] == ["-m"]
+    module = arguments[:1] in (["-m"], ["-u"])  # or a program, -u -c TEXT
     asking = _socket.socket(_socket.AF_UNIX)
     try:
         asking.connect(address)

@@ -24,6 +24,7 @@ from lib.press.trials.warm import Warm
 
 EQUIVALENT = "tests/equivalent_mutants.yml"
 RECORD = "book/mutants.json"
+PATIENCE, COMPILING = 5, 30  # seconds that a round may take beyond three times what its tests took; more where code is compiled
 ENOUGH = 0.95  # share of the errors that change a number, and are caught
 COUNTS = ("possible", "planted", "caught", "stopped", "equivalent", "survived")
 
@@ -142,7 +143,7 @@ def _judge(warm: Warm, mutant: Mutant, text: str, tests: dict[str, dict]) -> str
     # What is done once for many tests (a cached answer, say) is seen in the first of them only: a survivor meets all tests.
     for chosen_tests in (reaching, list(judges)):
         names = sorted(chosen_tests, key=order)
-        limit = 3 * sum(judges[name]["seconds"] for name in names) + (30 if compiled else 5)
+        limit = 3 * sum(judges[name]["seconds"] for name in names) + (COMPILING if compiled else PATIENCE)
         outcome = warm.judge({path: plant(text, mutant)}, names, limit, own_cache=compiled)["outcome"]
         if outcome != "passed":
             return "stopped" if outcome == "stopped" else "caught"
