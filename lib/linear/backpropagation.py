@@ -26,6 +26,9 @@ class Program:
     `rows` already has the first layer's constant; `gates` are None or (networks or 1, items or 1, units) for each hidden layer.
     The last `detached` units of the last hidden layer hear the error of the whole network, all others only the error that the
     network without those units makes.
+
+    Where the first hidden layer is linear and always on, and features are fewer than items, the first two matrices are
+    multiplied with each other and not with the items: the same numbers in another order of sums, with less work (`through`).
     """
 
     def __init__(self, rows: Tensor, labels: Tensor, kinds: list[Activation], biases: list[float],
@@ -34,6 +37,8 @@ class Program:
         self.detached = detached
         self.biases, self.products = [0.0, *biases[1:]], Products()
         self.maths = np if rows.device.type == "cpu" else torch
+        plain = len(kinds) > 1 and kinds[0] in ("linear", "gated") and gates[0] is None and not biases[1]
+        self.through = plain and rows.shape[-1] < rows.shape[-2]
         self.bound: list[Tensor] = []  # the weights of the last call, and below how they are multiplied
         self.matrices: list[np.ndarray | Tensor] = []
         self.kept: dict[tuple[str, int], Both] = {}  # products, each where that of the call before was
@@ -76,7 +81,13 @@ class Program:
         self._bind(weights)
         given, slopes = [self.first], []
         for layer, (w, b) in enumerate(zip(weights, self.biases, strict=True)):
-            z, array = self._product("given", layer, given[-1][1], self.matrices[layer].mT)  # (networks, items, units)
+            matrix = self.matrices[layer].mT
+            if self.through and layer == 0:
+                slopes.append(None)
+                continue
+            if self.through and layer == 1:
+                matrix = self._product("two", 0, self.matrices[0].mT, matrix)[1]  # (networks, features, units)
+            z, array = self._product("given", layer, given[-1][1], matrix)  # (networks, items, units)
             if b:
                 z.add_(w[..., -1].mul(b)[:, None])
             if layer == len(self.kinds):
@@ -102,12 +113,18 @@ class Program:
     def slope(self, weights: list[Tensor]) -> list[Tensor]:
         """Backpropagation: the error is carried back through each matrix and switched off where the unit was off."""
         given, slopes, (back, array) = self._forward(weights)
+        given = given[:1] * self.through + given  # what a linear first layer hands on nobody asks for
         back.sub_(self.labels)  # (networks, items, outputs)
         if self.share != 1.0:
             back.mul_(self.share)
         last, result = len(weights) - 1, []
         for layer in range(last, -1, -1):
             b = self.biases[layer]
+            if self.through and layer == 1:
+                both = self._product("two slopes", 0, self.columns, array)[1]  # (networks, features, units)
+                result.append(self._product("slope", 1, self.matrices[0], both)[0].mT)
+                result.append(self._product("slope", 0, both, self.matrices[1])[0].mT)
+                break
             if layer == last and self.detached:
                 back, g = self._split(back, given[layer][0], weights[layer])
                 array = self._both(back)[1]

@@ -53,6 +53,23 @@ def test_loss_and_slope_are_those_of_automatic_differentiation(kind, biases, sha
         assert all(torch.allclose(a, b, rtol=1e-11, atol=1e-12) for a, b in zip(found, slopes, strict=True))
 
 
+@pytest.mark.parametrize("kinds", [["linear", "relu"], ["gated", "gated"]], ids=str)
+@pytest.mark.parametrize("biases", [(0.0, 0.0, 0.0), (0.7, 0.0, 2.0)], ids=["no constants", "constants"])
+@pytest.mark.parametrize("detached", [0, 2])
+def test_a_linear_first_layer_is_never_applied_to_the_items(kinds, biases, detached):
+    biases = (*biases[:2], 0.0) if detached else biases  # detached units go with a readout that has no constant
+    weights, rows, labels, gates = drawn((0.0, *biases[1:]))
+    about = (kinds, list(biases), [None, gates[1] if kinds[1] == "gated" else None], 0.5, detached)
+    fast, plain = Program(rows, labels, *about), Program(rows, labels, *about)
+    assert fast.through
+    assert not Program(rows[:, :4], labels[:, :4], *about).through  # as many features as items: nothing would be saved
+    plain.through = False
+    for _ in range(2):
+        assert torch.allclose(fast.answer(weights), plain.answer(weights), rtol=1e-12)
+        slopes = zip(fast.slope(weights), plain.slope(weights), strict=True)
+        assert all(a.shape == b.shape and torch.allclose(a, b, rtol=1e-11, atol=1e-12) for a, b in slopes)
+
+
 def test_other_rows_in_the_same_memory_want_renewal():
     weights, rows, labels, _ = drawn((0.0, 0.0, 0.0))
     program = Program(rows.clone(), labels, KINDS["ReLU"], [0.0] * 3, [None, None], 1.0)
