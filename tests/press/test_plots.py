@@ -2,12 +2,15 @@
 
 import io
 import itertools
+import warnings
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from PIL import Image
 
 from lib.press import plots
+from lib.press.notebooks import nursery
 from lib.press.plots import pictures, style
 
 # How colours look to readers without green (deuteranopia) or red (protanopia) cones; Machado et al. (2009), in linear RGB.
@@ -88,3 +91,32 @@ def test_shrinking_a_notebook_touches_pictures_only():
     pictures.shrink(notebook)
     data = notebook["cells"][0]["outputs"][0]["data"]
     assert len(data["image/png"]) < len(noise) and data["text/plain"] == "x"
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_labels_of_lines_stand_where_they_would_if_the_figure_had_been_drawn_before(scale):
+    """Their places are shares of the axes: limits decide, not where on the figure the axes come to lie."""
+    places = []
+    for drawn in (False, True):
+        fig, axes = plots.panels(2, sharey=True)
+        for number, ax in enumerate(axes):
+            for end in (1.0, 1.02, 30.0):
+                ax.plot([1, 2, 5], [1, 3, end * (number + 1)], label=f"{end}")
+            ax.set(yscale=scale)
+        if drawn:
+            fig.canvas.draw()
+        for ax in axes:
+            plots.label_lines(ax)
+        places.append([text.get_position() for ax in axes for text in ax.texts])
+        plots.plt.close(fig)
+    assert len(places[0]) == 6
+    np.testing.assert_allclose(*places, atol=1e-12)
+
+
+def test_the_figure_that_forks_begin_with_leaves_nothing_behind():
+    """A kernel that is a fork draws as a new one does: same settings, no open figure, no warning that was shown already."""
+    settings, figures = dict(mpl.rcParams), plots.plt.get_fignums()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nursery.draw()
+    assert dict(mpl.rcParams) == settings and plots.plt.get_fignums() == figures

@@ -70,6 +70,14 @@ def test_typical_units_grow_three_quarters_as_fast_as_the_fastest():
         linearization.typical_speed(*tasks.hierarchy(32))
 
 
+def test_the_speeds_are_singular_values():
+    """Found by Gram matrices, also where inputs are not one-hot and labels have signs."""
+    draw = torch.Generator().manual_seed(3)
+    x, y = (torch.randn(rows, 6, generator=draw, dtype=torch.float64) for rows in (4, 3))
+    speeds = torch.linalg.svdvals((y * onset._sets(6)[:, None]) @ x.mT)[:, 0]
+    assert linearization.typical_speed(x, y) == pytest.approx(float(speeds.median() / speeds.max()), rel=1e-9)
+
+
 def test_a_vanishing_constant_collects_what_the_weights_collect():
     """For one-hot items every step gives the bias c times what it gives to all weights: b - c Σ w is conserved."""
     x, y = tasks.hierarchy(4)

@@ -147,6 +147,13 @@ def serve(address: str, modules: list[str]) -> None:
         sys.modules["nbformat"].v4.new_raw_cell()
         sys.modules["jupytext"].reads("# A page", fmt="md:myst")
         importlib.import_module("jupyter_client.provisioning").KernelProvisionerFactory.instance()  # looks into every package
+    if "matplotlib.pyplot" in modules:
+        draw()
+    if "numba" in modules:  # half a second of tables that the first compiled function of a page would ask for
+        from numba.core.registry import cpu_target
+
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
@@ -162,6 +169,25 @@ def serve(address: str, modules: list[str]) -> None:
             atexit._run_exitfuncs()  # copy the memory that forks share
             os._exit(0)
         asked.close()
+
+
+def draw() -> None:
+    """Draw a figure that nobody sees, so that fonts are found and the grammar of formulas is there for the first that is seen.
+
+    Not by `pyplot`, which would know of it, and with the settings as they are: nothing of it is left but what was looked up.
+    """
+    import io
+
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.plot([1, 10], [1, 10], label="$x^2$")
+    axes.set(xlabel="$x$", xscale="log")
+    axes.legend()
+    figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
 
 
 def count_in(*_) -> None:

@@ -43,7 +43,7 @@ def band(ax: Axes, x, samples, colour: str, label: str | None = None, spread: st
 def label_lines(ax: Axes, pad: float = 0.01, gap: float = 0.065) -> None:
     """Write each line's label at its right end, in its colour, pushed apart where they would touch; no legend."""
     lines = [line for line in ax.get_lines() if not line.get_label().startswith("_") and len(line.get_xdata())]
-    ax.figure.canvas.draw()  # fixes the axis limits that the transforms below need
+    ax.get_xlim(), ax.get_ylim()  # fix the limits that the transforms below need, as drawing would, which takes much longer
     ends = []
     for line in lines:
         points = ax.transAxes.inverted().transform(ax.transData.transform(np.column_stack([line.get_xdata(), line.get_ydata()])))
