@@ -161,6 +161,15 @@ def test_draws_depend_on_the_seed_alone():
     assert shares[0] == shares[1]
 
 
+def test_each_tuning_has_the_same_random_units():
+    every = theory.for_each_tuning(theory.hat(), 50, 0.5, seeds=3, seed=2)
+    assert tuple(every) == theory.TUNINGS
+    for tune, units in every.items():
+        alone = theory.from_random_units(theory.hat(), 50, 0.5, tune, seeds=3, seed=2)
+        assert all(torch.equal(a, b) for a, b in zip(units, alone, strict=True))
+    assert torch.equal(theory.for_each_tuning(theory.hat(), 50, 0.5, tunings=("bias",))["bias"].bias[0], theory.hat().bias)
+
+
 def test_kink_tuned_units_bend_where_they_are_wanted():
     b_in, bias, _ = theory.hat()
     new_in, new_bias, _ = theory.from_random_units(theory.hat(), 50, 1.0, "kink")
