@@ -142,8 +142,8 @@ def cosine(
 
 
 def _corner(m: int) -> tuple[Tensor, Tensor, Tensor]:
-    """A quarter of the grid that stands for all of it, as the kernel is the same for both points mirrored: rows and columns of its
-    points, and how many points each of them stands for (one or two, of which it is one, along each axis)."""
+    """A quarter of the grid that stands for all of it, as the kernel is the same for both points mirrored: rows and columns
+    of its points, and how many points each of them stands for: two along each axis, one on the middle line."""
     i = torch.arange((m + 1) // 2)
     row, column = torch.cartesian_prod(i, i).T
     stands = torch.where(2 * i == m - 1, 1.0, 2.0).double()
