@@ -88,22 +88,28 @@ def fourier(
 
     A Fourier coefficient of a Gaussian process is a complex Gaussian number z with E|z|^2 = S and E z^2 = T; its mean
     magnitude is an elliptic integral. S collects the kernel over pairs of points with the same difference, T over pairs
-    with the same sum, so that two m x m transforms replace the m^2 x m^2 one. The mean of the ratio is approximated by
+    with the same sum, so that two m x m transforms replace the m^2 x m^2 one. A quarter of the grid's points is enough, as a
+    mirrored grid is the same grid. The mean of the ratio is approximated by
     the ratio of the means. `rows` of the kernel are held at a time.
     """
     difference, total = (torch.zeros(m * m, dtype=torch.float64) for _ in range(2))
     i = torch.arange(m)
-    row, column = torch.cartesian_prod(i, i).T
-    for start in range(0, m * m, rows):
+    row, column, weight = _corner(m)
+    for start in range(0, len(row), rows):
         part = slice(start, start + rows)
         # The mean over the grid adds to k = 0 alone, which the measure leaves out: no need to subtract it.
-        k = _kernel_rows(activation, depth, width, prior, layer_norm, m, rows, start).flatten()
+        k = _kernel_rows(activation, depth, width, prior, layer_norm, m, rows, start)
+        k = (k * weight[part, None]).flatten()
         for sign, target in ((-1, difference), (1, total)):
             along = (i[:, None] + sign * i) % m  # of two places on an axis
             index = (m * along[row[part]])[:, :, None] + along[column[part]][:, None]  # (rows, m, m)
             target.index_add_(0, index.flatten(), k)
-    s = torch.fft.fft2(difference.reshape(m, m)).real.clamp(min=0)
-    t = torch.fft.fft2(total.reshape(m, m)).abs()
+    difference, total = difference.reshape(m, m), total.reshape(m, m)
+    for axis in (0, 1):  # the other corners: mirrored, a difference d becomes -d, a sum s becomes -2 - s
+        difference = (difference + difference.flip(axis).roll(1, axis)) / 2
+        total = (total + total.flip(axis).roll(-1, axis)) / 2
+    s = torch.fft.fft2(difference).real.clamp(min=0)
+    t = torch.fft.fft2(total).abs()
     magnitude = _mean_magnitude(s, torch.minimum(t, s))
     return float(complexity.fourier_of_magnitudes(magnitude[:, : m // 2 + 1], m, region))
 
@@ -126,19 +132,29 @@ def cosine(
     """
     waves = complexity.cosine_transform(torch.eye(m, dtype=torch.float64), dims=1)  # (place, frequency)
     variance = torch.zeros(m, m, dtype=torch.float64)
-    for start in range(0, m * m, rows):
-        part = torch.arange(start, min(start + rows, m * m))
+    row, column, weight = _corner(m)
+    for start in range(0, len(row), rows):
+        part = slice(start, start + rows)
         k = _kernel_rows(activation, depth, width, prior, layer_norm, m, rows, start)
         half = complexity.cosine_transform(k.reshape(-1, m, m))  # (rows, frequency, frequency): K C'
-        variance += torch.einsum("rab,ra,rb->ab", half, waves[part // m], waves[part % m])
+        variance += torch.einsum("rab,ra,rb->ab", half, waves[row[part]] * weight[part, None], waves[column[part]])
     return float(complexity.cosine_of_magnitudes((variance.clamp(min=0) * (2 / math.pi)).sqrt()))
+
+
+def _corner(m: int) -> tuple[Tensor, Tensor, Tensor]:
+    """A quarter of the grid that stands for all of it, as the kernel is the same for both points mirrored: rows and columns
+    of its points, and how many points each of them stands for: two along each axis, one on the middle line."""
+    i = torch.arange((m + 1) // 2)
+    row, column = torch.cartesian_prod(i, i).T
+    stands = torch.where(2 * i == m - 1, 1.0, 2.0).double()
+    return row, column, stands[row] * stands[column]
 
 
 def _kernel_rows(
     activation: str, depth: int, width: int, prior: Prior | None, layer_norm: bool, m: int, rows: int, start: int
 ) -> Tensor:
-    """`kernel` between `rows` points of the grid from `start` on and all of its points: (rows, points)."""
-    known = _kept_rows if m * m <= 4 * rows else _kept_rows.__wrapped__
+    """`kernel` between `rows` points of the grid's `_corner` from `start` on and all points of the grid: (rows, points)."""
+    known = _kept_rows if len(_corner(m)[0]) <= 4 * rows else _kept_rows.__wrapped__
     return known(activation, depth, width, prior, layer_norm, m, rows, start)
 
 
@@ -146,8 +162,9 @@ def _kernel_rows(
 def _kept_rows(
     activation: str, depth: int, width: int, prior: Prior | None, layer_norm: bool, m: int, rows: int, start: int
 ) -> Tensor:
-    points = complexity.grid(m)
-    return kernel(activation, points[start : start + rows], points, depth, width, prior, layer_norm=layer_norm)
+    points, (row, column, _) = complexity.grid(m), _corner(m)
+    some = points[(m * row + column)[start : start + rows]]
+    return kernel(activation, some, points, depth, width, prior, layer_norm=layer_norm)
 
 
 def _mean_magnitude(s: Tensor, t: Tensor) -> Tensor:

@@ -116,7 +116,8 @@ def hidden_layer(
     place, spare = memory or (None, None)
     z = _affine(layer, x, "", place)
     if variant == "layer norm":
-        z = functional.layer_norm(z, z.shape[-1:], eps=torch.finfo(z.dtype).tiny)
+        tiny = torch.finfo(z.dtype).tiny
+        z = _normalised(z, tiny) if memory else functional.layer_norm(z, z.shape[-1:], eps=tiny)
     if isinstance(prefactor, Tensor) or prefactor != 1:
         z = torch.mul(z, prefactor, out=z if memory else None)
     out = activations.apply(activation, z, keep=variant == "residual", into=spare)
@@ -260,6 +261,13 @@ def _affine(layer: Layer, x: Tensor, kind: str, out: Tensor | None = None) -> Te
     if out is not None and x.ndim == 3 and x.dtype == torch.float32 and (tall := Tall(x)).blocks:  # to the same bits
         return tall.times(weight.mT.contiguous(), Tall(out)).add_(bias)
     return torch.baddbmm(bias, x.expand(len(weight), -1, -1), weight.mT, out=out)
+
+
+def _normalised(z: Tensor, tiny: float) -> Tensor:
+    """Layer normalisation in place of z: torch's takes three times as long for a few dozen channels."""
+    z.sub_(z.mean(-1, keepdim=True))
+    size = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+    return z.mul_(size.clamp_min_(tiny).reciprocal_().mul_(math.sqrt(z.shape[-1])))
 
 
 def _memory(layers: list[Layer], x: Tensor) -> list[Tensor]:

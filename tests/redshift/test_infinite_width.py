@@ -76,9 +76,10 @@ def test_predicted_cosine_complexity_is_that_of_sampled_networks(activation, mag
     assert abs(float(each.mean()) - predicted) < 4 * error + 0.05 * predicted
 
 
-def test_cosine_variances_are_those_of_the_full_transform():
+@pytest.mark.parametrize("m", (7, 8))  # an odd grid has a middle
+def test_cosine_variances_are_those_of_the_full_transform(m):
     """diag(C K C') from the whole matrix, in the mean magnitude of a real Gaussian."""
-    m, prior = 8, Prior(5.0)
+    prior = Prior(5.0)
     points = random_networks.grid(m)
     k = infinite_width.kernel("sine", points, points, 2, 64, prior).numpy()
     n = np.arange(m)
@@ -91,10 +92,11 @@ def test_cosine_variances_are_those_of_the_full_transform():
     assert infinite_width.cosine("sine", 2, 64, prior, m=m, rows=10) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("m", (7, 8))
 @pytest.mark.parametrize("region", complexity.REGIONS)
-def test_lag_sums_equal_the_full_transform(region):
+def test_lag_sums_equal_the_full_transform(region, m):
     """S = diag(F K F*) and the mean magnitude, computed from the whole matrix."""
-    m, prior = 8, Prior(5.0)
+    prior = Prior(5.0)
     points = random_networks.grid(m)
     k = infinite_width.kernel("gaussian", points, points, 2, 64, prior).numpy()
     i = np.arange(m)
