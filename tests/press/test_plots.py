@@ -5,13 +5,17 @@ import itertools
 import warnings
 
 import matplotlib as mpl
+import nbformat
 import numpy as np
 import pytest
+from nbclient import NotebookClient
 from PIL import Image
 
 from lib.press import plots
+from lib.press.environment import ROOT
 from lib.press.notebooks import nursery
 from lib.press.plots import pictures, style
+from lib.press.workbench import execution
 
 # How colours look to readers without green (deuteranopia) or red (protanopia) cones; Machado et al. (2009), in linear RGB.
 EYES = {
@@ -120,3 +124,20 @@ def test_the_figure_that_forks_begin_with_leaves_nothing_behind():
         warnings.simplefilter("error")
         nursery.draw()
     assert dict(mpl.rcParams) == settings and plots.plt.get_fignums() == figures
+
+
+COUNTED = """
+from matplotlib.figure import Figure
+from lib.press import plots
+drawn, plain = [], Figure.draw
+Figure.draw = lambda self, renderer: drawn.append(self) or plain(self, renderer)
+"""
+
+
+def test_a_notebook_draws_a_figure_to_show_it_and_not_before(nursed):
+    """Once to find its edges and once to show it; pyplot would draw it for nobody at the end of a cell."""
+    cells = [COUNTED, "fig, axes = plots.panels(2)\naxes[0].plot([1, 2]);", "print(len(drawn))"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    with nursery.used():
+        NotebookClient(notebook, kernel_name="python3").execute(env=execution.kernel_environment(ROOT))
+    assert "image/png" in notebook.cells[1].outputs[0]["data"] and notebook.cells[2].outputs[0]["text"] == "2\n"

@@ -178,6 +178,7 @@ def draw() -> None:
     """
     import io
 
+    from matplotlib import font_manager
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -188,6 +189,9 @@ def draw() -> None:
     axes.set(xlabel="$x$", xscale="log")
     axes.legend()
     figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
+    for size in range(12, 25):  # halves of a point: each size of the book's font is looked for among all fonts
+        for weight in ("normal", "bold"):
+            font_manager.findfont(font_manager.FontProperties(family="DejaVu Sans", size=size / 2, weight=weight))
 
 
 def count_in(*_) -> None:

@@ -53,8 +53,11 @@ mpl.rcParams.update(
     }
 )
 if mpl.get_backend().lower().endswith("inline"):  # in a notebook
+    import matplotlib.pyplot as plt
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
+    plt.switch_backend(mpl.get_backend())  # now, not with the first figure
+    plt.uninstall_repl_displayhook()  # which draws what a cell has left, and the backend draws it again to show it
     set_matplotlib_formats("retina", pil_kwargs={"compress_level": 1})  # `pictures` makes them small, once
 
 
