@@ -3,7 +3,7 @@
 A coordinate network has two inputs, the place, and one output, the brightness. Pixels are rows. Neural Redshift Appendix E.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -63,12 +63,13 @@ def paint(
     seeds: int = 1,
     seed: int = 0,
     every: int = 0,
+    watch: Callable[[list[Layer]], dict[str, Tensor]] | None = None,
     device: str | torch.device = "cpu",
 ) -> Painting:
     """Train coordinate networks on the flat indices `pixels` of a picture (m, m): a `Painting`.
 
-    With `every`, the recording also has the images' "cosine" complexity and the mean size of the "weights".
-    Neural Redshift Appendix E.1 and E.2.
+    With `every`, the recording also has the images' "cosine" complexity, the mean size of the "weights", and what `watch` makes
+    of the layers. Neural Redshift Appendix E.1 and E.2.
     """
     m = len(picture)
     layers = coordinate_networks(magnitudes, depth=depth, width=width, bias=bias, seeds=seeds, seed=seed, device=device)
@@ -79,7 +80,8 @@ def paint(
 
     def observe() -> dict[str, Tensor]:
         image = render(layers, activation, m)
-        return {"cosine": complexity.cosine(image), "weights": trained_networks.weight_magnitude(layers)}
+        seen = {"cosine": complexity.cosine(image), "weights": trained_networks.weight_magnitude(layers)}
+        return seen | (watch(layers) if watch else {})
 
     before = look(layers)
     target = picture.flatten()[pixels].float().to(device)

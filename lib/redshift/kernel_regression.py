@@ -28,10 +28,10 @@ def interpolate(k: Tensor, target: Tensor, train: Tensor, test: Tensor, jitter: 
     """
     if k.shape[-1] != target.shape[-1] or k.shape[-2] != k.shape[-1]:
         raise WrongAxes(f"interpolate: k has shape {tuple(k.shape)} for {target.shape[-1]} points")
-    k = k.expand(len(train), -1, -1)
-    split = torch.arange(len(train))[:, None, None]
-    among = k[split, train[:, :, None], train[:, None]]  # (splits, seen, seen)
-    across = k[split, test[:, :, None], train[:, None]]  # (splits, unseen, seen)
+    points = k.shape[-1]  # entries by their place in memory, which is quicker than by split, row and column
+    start = points * points * torch.arange(len(train))[:, None, None] if k.ndim == 3 else 0
+    among = k.take(start + points * train[:, :, None] + train[:, None])  # (splits, seen, seen)
+    across = k.take(start + points * test[:, :, None] + train[:, None])  # (splits, unseen, seen)
     level = jitter * among.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
     seen = target[:, train].permute(1, 2, 0)  # (splits, seen, tasks)
     weights = torch.linalg.solve(among + level * torch.eye(train.shape[1], dtype=k.dtype), seen)

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lib.linear import Streams, WrongAxes
+from lib.linear.products import one_thread
 from lib.redshift.units import activations
 from lib.redshift.units.activations import Activation, phi
 
@@ -42,24 +43,28 @@ class Shape:
 
 
 class Cache:
-    """Keys and values of the tokens so far, for each block (seeds, sequences, heads, tokens, width / heads); it grows in
-    place, and has room for more than it holds (for `room` tokens from the start), so that a new one moves none of the old."""
+    """Keys (seeds, sequences, heads, width / heads, tokens) and values (..., tokens, width / heads) of the tokens so far, for
+    each block: each in the order in which it is read. The cache grows in place, and has room for more than it holds (for `room`
+    tokens from the start), so that a new one moves none of the old."""
 
     def __init__(self, room: int = 16) -> None:
         self.tokens, self.blocks, self.room = 0, [], room
 
-    def extend(self, block: int, *new: Tensor) -> list[Tensor]:
-        """Keys and values of a block with the `new` ones behind those of `tokens` before."""
-        stop = self.tokens + new[0].shape[-2]
+    def extend(self, block: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of a block with the new ones, (..., tokens, width / heads) both, behind those of `tokens` before."""
+        stop = self.tokens + values.shape[-2]
         old = self.blocks[block] if block < len(self.blocks) else None
-        if old is None or old[0].shape[-2] < stop:
-            wider = [each.new_empty(*each.shape[:3], max(self.room, 2 * stop), each.shape[-1]) for each in new]
-            for here, there in zip(wider, old or (), strict=False):
-                here[..., : self.tokens, :] = there[..., : self.tokens, :]
+        if old is None or old[1].shape[-2] < stop:
+            front, each, room = values.shape[:-2], values.shape[-1], max(self.room, 2 * stop)
+            wider = values.new_empty(*front, each, room), values.new_empty(*front, room, each)
+            if old:
+                wider[0][..., : self.tokens], wider[1][..., : self.tokens, :] = (
+                    old[0][..., : self.tokens], old[1][..., : self.tokens, :]
+                )  # fmt: skip
             self.blocks[block : block + 1] = [wider]
-        for here, each in zip(self.blocks[block], new, strict=True):
-            here[..., self.tokens : stop, :] = each
-        return [here[..., :stop, :] for here in self.blocks[block]]
+        here, there = self.blocks[block]
+        here[..., self.tokens : stop], there[..., self.tokens : stop, :] = keys.mT, values
+        return here[..., :stop], there[..., :stop, :]
 
 
 def draw(
@@ -155,8 +160,8 @@ def write(
     """Continue prompts (seeds, sequences) of one token each by `length` tokens, always the most likely: (seeds,
     sequences, length)."""
     _check_prompts("write", weights, prompts)
-    token, cache, written = prompts[..., None], Cache(length), []
-    with torch.no_grad():
+    token, cache, written, weights = prompts[..., None], Cache(length), [], _turned(weights, blocks)
+    with torch.no_grad(), one_thread():
         for _ in range(length):
             logits, cache = next_token(weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred)
             token = logits.argmax(-1, keepdim=True)
@@ -262,19 +267,19 @@ def _side_by_side(several: Sequence[Activation]) -> Activation:
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
-    """What each head reads (seeds, sequences, heads, new, width / heads); for one new token by two plain batched products,
-    which beat the general function there."""
+    """What each head reads (seeds, sequences, heads, new, width / heads), from keys (..., width / heads, tokens); for one new
+    token by two plain batched products, which beat the general function there."""
     if q.shape[-2] > 1:
-        return functional.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
-    q_flat, k_flat, v_flat = (each.reshape(-1, *each.shape[-2:]) for each in (q / math.sqrt(q.shape[-1]), k, v))
-    return _thin(_thin(q_flat, k_flat.mT).softmax(-1), v_flat).reshape(q.shape)
+        return functional.scaled_dot_product_attention(q, k.mT, v, mask, is_causal=is_causal)
+    return _product(_product(q / math.sqrt(q.shape[-1]), k).softmax(-1), v)
 
 
-def _thin(a: Tensor, b: Tensor) -> Tensor:
-    """Many products of a row and a matrix; on the processor NumPy is the faster one."""
-    if a.device.type == "cpu" and not (a.requires_grad or b.requires_grad):
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """Many products of small matrices (..., rows, inner) and (..., inner, columns); on the processor NumPy is the faster one if
+    the second ones lie row by row."""
+    if a.device.type == "cpu" and b.stride(-1) == 1 and not (a.requires_grad or b.requires_grad):
         return torch.from_numpy(np.matmul(a.numpy(), b.numpy()))
-    return torch.bmm(a, b)
+    return a @ b
 
 
 def _check_prompts(caller: str, weights: Weights, prompts: Tensor) -> None:
@@ -288,4 +293,13 @@ def _check_prompts(caller: str, weights: Weights, prompts: Tensor) -> None:
 def _multiply(x: Tensor, weight: Tensor) -> Tensor:
     """x (seeds, sequences, new, in) times weight (seeds, out, in): one batched product."""
     seeds, sequences, new, _ = x.shape
-    return torch.bmm(x.reshape(seeds, sequences * new, -1), weight.mT).reshape(seeds, sequences, new, -1)
+    return _product(x.reshape(seeds, sequences * new, -1), weight.mT).reshape(seeds, sequences, new, -1)
+
+
+def _turned(weights: Weights, blocks: int | None) -> Weights:
+    """The same weights, laid out in memory as products read them, if they are small enough to be copied."""
+    kept = weights["blocks"][:blocks]
+    if sum(matrix.numel() for block in kept for matrix in block.values()) > 2**25:
+        return weights
+    turned = [{name: matrix.mT.contiguous().mT for name, matrix in block.items()} for block in kept]
+    return weights | {"blocks": turned}

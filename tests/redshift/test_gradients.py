@@ -6,7 +6,7 @@ import torch
 from lib.linear import WrongAxes
 from lib.redshift import random_networks, trained_networks
 from lib.redshift.random_networks import Prior
-from lib.redshift.units import activations
+from lib.redshift.units import activations, gradients
 
 DTYPES = {torch.float64: 1e-13, torch.float32: 1e-5}
 
@@ -71,6 +71,37 @@ def test_by_hand_every_network_may_have_points_of_its_own():
     trained_networks.fit_network(one, x, y, "tanh", rate=0.02, steps=12)
     trained_networks.fit_network(two, x, y, "tanh", rate=0.02, steps=12, by_hand=False)
     assert all(torch.allclose(a["weight"], b["weight"], atol=1e-10) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("prefactor", [1.0, 1.7])
+def test_equal_inputs_are_learned_as_one_to_the_same_weights_as_by_automatic_differentiation(prefactor):
+    x = random_networks.grid(5)
+    x = torch.cat([x, x[:, :1].expand(-1, 7), torch.full((len(x), 5), -1.0).double(), x.square()], 1)  # 5 kinds of 16 inputs
+    distinct, which, counts = gradients.folded(x)
+    assert torch.equal(distinct[:, which], x) and sorted(counts.tolist()) == [1, 1, 1, 5, 8]
+    y = x[:, :2].prod(1).sin()
+    one, two = ensemble(x), ensemble(x)
+    before = one[0]["weight"].clone()
+    seen = lambda: {"size": trained_networks.weight_magnitude(one)}  # noqa: E731
+    options = {"rate": 0.02, "steps": 40, "prefactor": prefactor}
+    run = trained_networks.fit_network(one, x, y, "tanh", every=10, observe=seen, **options)
+    trained_networks.fit_network(two, x, y, "tanh", by_hand=False, **options)
+    assert all(torch.allclose(a["weight"], b["weight"], atol=1e-9) for a, b in zip(one, two, strict=True))
+    assert all(torch.allclose(a["bias"], b["bias"], atol=1e-9) for a, b in zip(one, two, strict=True))
+    assert run["loss"][-1].max() < 0.5 * run["loss"][0].min() and len(run["size"].unique(dim=0)) == 5
+    assert not torch.allclose(one[0]["weight"], before, atol=0.01)  # equal weights would stay equal: these did not start so
+
+
+def test_inputs_are_folded_only_where_it_saves_something():
+    x = torch.randn(6, 20, generator=torch.Generator().manual_seed(0))
+    assert gradients.folded(x) is None  # all differ
+    assert gradients.folded(x[:, [0] * 9]) is None  # few inputs
+    assert gradients.folded(torch.stack([x, x])) is None  # each network has its own points
+    few = x.clone()
+    few[:, 1] = few[:, 0]
+    assert gradients.folded(few) is None  # one of twenty
+    few[:, 2] = few[:, 0]
+    assert gradients.folded(few)[0].shape == (6, 18)  # two of twenty
 
 
 @pytest.mark.parametrize("prefactor", [1.0, 1.7])
