@@ -93,8 +93,8 @@ def check_chain(caller: str, weights: Sequence[Tensor], **data: tuple[str, Tenso
     if not all(w.is_floating_point() for w in chain):
         raise WrongAxes(f"{caller}: weights must be real numbers, not {', '.join(sorted({_precision(w) for w in chain}))}")
     try:
-        torch.broadcast_shapes(*(w.shape[:-2] for w in chain))
-    except RuntimeError:
+        np.broadcast_shapes(*(w.shape[:-2] for w in chain))  # torch's own loads its compiler
+    except ValueError:
         shapes = ", ".join(str(tuple(w.shape)) for w in chain)
         raise WrongAxes(f"{caller}: the ensembles of the weights differ, their shapes are {shapes}") from None
     return chain

@@ -40,8 +40,9 @@ def gate_kernel(x: Tensor, other: Tensor) -> Tensor:
 
 def shared_gates(network: Frozen, x: Tensor, other: Tensor) -> Tensor:
     """Share (items, others) of a network's units that are active on both images at zero bias: the kernel of N units."""
-    one, two = ((_drive("shared_gates", network, v) > 0).double() for v in (x, other))
-    return one @ two.mT / len(network.w)
+    one = (_drive("shared_gates", network, x) > 0).float()  # sums are whole numbers, exact in float32
+    two = one if other is x else (_drive("shared_gates", network, other) > 0).float()
+    return (one @ two.mT).double() / len(network.w)
 
 
 def gates_flipped(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> float:

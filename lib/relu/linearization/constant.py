@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +18,7 @@ def with_constant(x: Tensor, strength: Tensor | float = 1.0) -> Tensor:
     (conditions, 1, features + 1, items), which goes with networks (conditions, seeds). Section 5.1 (where the row is first).
     """
     strength = torch.as_tensor(strength, dtype=x.dtype, device=x.device)
-    ensemble = torch.broadcast_shapes(strength.shape, x.shape[:-2])
+    ensemble = np.broadcast_shapes(strength.shape, x.shape[:-2])  # torch's own loads its compiler
     row = strength[..., None, None].expand(*ensemble, 1, x.shape[-1])
     return torch.cat([x.expand(*ensemble, *x.shape[-2:]), row], -2)
 
