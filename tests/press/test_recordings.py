@@ -27,7 +27,9 @@ def kept(executed, forks):
 def test_a_change_that_measures_the_same_leaves_a_recorded_run_current(kept):
     book, page = kept
     book.edit("lib/gamma.py", "2.0", "4.0 / 2")
-    book.edit("book/presets.yml", "width: 2", "width: 3")  # the size of then counts
+    book.edit("book/presets.yml", "width: 2", "width: 3, times: 1")  # the size of then counts; what is new since is today's
+    book.edit("book/paper/two.md", "name: str", "times: int = 3   # how often [1, 10]\nname: str")
+    book.edit("book/paper/two.md", "value() * width", "value() * width * times")
     assert not recordings.recorded(page)[0]["current"]
     said = []
     (run,) = recordings.still(page, "HEAD", said.append)

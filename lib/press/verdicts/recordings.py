@@ -71,7 +71,7 @@ def kept(root: Path) -> dict[str, dict]:
 def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> list[str]:
     """Runs of the page that were current in the commit `since`, and still are: the page in its smoke size measures the same with
     the code of then and of now. They are marked so, and named; a RunError says which number differs. The size is that of then;
-    parameters that the page has had since are the book's.
+    parameters that the page has had since are those of the smoke size.
 
     Only what both measure in that size is compared, and the mark says how many numbers these are and how far they differ.
     """
@@ -86,7 +86,8 @@ def still(page: pages.Page, since: str, say: Callable[[str], None] = print) -> l
         if not mine:
             raise RunError(f"no recorded run of {page.name} was made by the code of {since}")
         old = smoke(before, scratch / "old")
-        new = smoke(page, scratch / "new", old["parameters"])  # the smoke size of then, whatever it is today
+        size = runs.preset(page, "smoke") | old["parameters"]  # the smoke size of then, whatever it is today
+        new = smoke(page, scratch / "new", size)
     mine_now = claims.of_page(page.name, page.root / "book")
     compared, distance, where = difference(old["results"], new["results"], mine_now)
     if not compared or not distance < EQUAL:
