@@ -435,6 +435,14 @@ def test_a_command_in_a_fork_ends_as_it_would_by_itself_and_with_its_client(nurs
     assert done.returncode == 2 and "there is no page" in done.stderr
 
 
+def test_forks_do_not_share_their_random_numbers(nursed):
+    """What forgets its seed shows it: two forks draw different numbers, with each library that a page may draw with."""
+    draw = "import random, numpy, torch; print(random.random(), numpy.random.random(), torch.rand(1).item())"
+    command = [*nursery.client(os.environ[nursery.ADDRESS]), "-u", "-c", draw]
+    drawn = [subprocess.run(command, text=True, capture_output=True, check=True).stdout.split() for _ in range(2)]
+    assert len(drawn[0]) == 3 and not set(drawn[0]) & set(drawn[1])
+
+
 def test_seconds_are_kept_longest_first(tmp_path):
     suite.keep({"a": 1.0, "b": 20.04, "c": 0.1, "book/x.ipynb": 30.0}, tmp_path / "seconds.json")
     assert json.loads((tmp_path / "seconds.json").read_text()) == {"b": 20.0, "a": 1.0}

@@ -233,6 +233,7 @@ def take_over(asked: socket.socket, spared: float) -> None:
     sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     path = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [folder for folder in ("", *path) if folder not in sys.path]
+    throw_dice()
     asked.sendall(f"{os.getpid()}\n".encode())
 
     def end_with_client() -> None:
@@ -249,6 +250,14 @@ def take_over(asked: socket.socket, spared: float) -> None:
     os.dup2(2, 1)  # who reads what the page's process says must not wait for a kernel that hangs
     sys.argv = ["ipykernel_launcher", *arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     kernelapp.launch_new_instance()
+
+
+def throw_dice() -> None:
+    """Begin random numbers anew, as each fresh interpreter does: a page that forgets its seed must not look as if it had one."""
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
 
 
 def be_a_module(name: str, *arguments: str) -> int:
