@@ -27,6 +27,8 @@ if BROWSER is None and os.environ.get("CI") != "true":
 
 HTML = ROOT / "_build" / "html"
 SCREEN = {"width": 1300, "height": 1000}
+DOTS = 0.25  # for each of a screen's: nobody looks at the picture, and drawing it would cost a tenth of these tests
+PHONE = {"color_scheme": "light", "has_touch": True, "reduced_motion": "reduce"}  # what moves would cost as much as the rest
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ class Reader:
     """Somebody with a tab of their own, who goes from page to page: half of what a new tab for every page would cost."""
 
     def __init__(self, chromium, **options):
-        self.context = chromium.new_context(viewport=SCREEN, **options)
+        self.context = chromium.new_context(viewport=SCREEN, device_scale_factor=DOTS, **options)
         self.tab, self.problems, self.options = self.context.new_page(), [], options
         self.tab.on("console", lambda message: self.note(f"console: {message.text}") if message.type == "error" else None)
         self.tab.on("pageerror", lambda error: self.note(f"error: {error}"))
@@ -368,7 +370,7 @@ def test_an_explorer_follows_the_themes_switch_and_fits_a_phone(chromium, book, 
     colours = (
         f"() => [...Object.values(Explorers.models('{name}'))[0].document.all_models].flatMap(m => m.axis_label_text_color || [])"
     )
-    with visit(chromium, page, color_scheme="light", has_touch=True) as (tab, problems):
+    with visit(chromium, page, **PHONE) as (tab, problems):
         tab.set_viewport_size({"width": 420, "height": 850})
         come_near(tab)
         light = tab.evaluate(colours)
@@ -410,7 +412,7 @@ def test_a_route_is_chosen_by_a_click_by_touch_and_by_keys_and_a_curve_is_drawn(
         tab.keyboard.press("Space")
         until(tab, f"() => ({trained})() === 18")
         assert problems == []
-    with visit(chromium, book / "book" / f"{explorer_pages()['routing']}.html", has_touch=True) as (tab, problems):
+    with visit(chromium, book / "book" / f"{explorer_pages()['routing']}.html", **PHONE) as (tab, problems):
         tab.set_viewport_size({"width": 420, "height": 850})
         come_near(tab)
         inside(tab, "[role=img]", "[0][1].scrollIntoView({block: 'center'})")
