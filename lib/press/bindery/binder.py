@@ -5,7 +5,7 @@ import sys
 import warnings
 
 if __name__ == "__main__":
-    gc.set_threshold(1_000_000, 100, 100)  # fewer looks for garbage
+    gc.set_threshold(200_000, 20, 100)  # fewer looks for garbage
     sys.modules.setdefault("rfc3987_syntax", None)  # a grammar that JupyterLab brings, see lib/__main__.py
     warnings.simplefilter("ignore")
     from jupyter_book.cli.main import main
