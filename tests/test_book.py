@@ -133,6 +133,7 @@ def test_page_opens_without_errors_and_without_the_network(chromium, book, docum
         for source, alt, loaded in pictures:
             assert loaded, f"{source} does not load"
             assert len(alt) > 15 and not alt.startswith(("../", "_images")), f"{source} has no alt text"
+        nothing_is_squeezed(tab)
         if document in PAGES:
             verdicts_of_the_notebook_are_on_the_page(tab, PAGES[document])
             for name in explorers_of(PAGES[document]):
@@ -168,6 +169,19 @@ def it_fits_a_narrow_screen_and_dark_mode(tab):
     tab.set_viewport_size({"width": 420, "height": 900})
     until(tab, "document.documentElement.dataset.theme == 'dark' && innerWidth <= 420")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 421, "the page scrolls sideways on a phone"
+    nothing_is_squeezed(tab)
+
+
+# Pictures that are shown wider or higher than they were made, by more than two dots; a card's are fitted into it.
+SQUEEZED = """all => all.filter(i => i.clientHeight && getComputedStyle(i).objectFit === 'fill').filter(i => {
+    const style = getComputedStyle(i), inside = side => parseFloat(style[`padding${side}`]);
+    const width = i.clientWidth - inside('Left') - inside('Right'), height = i.clientHeight - inside('Top') - inside('Bottom');
+    return Math.abs(width * i.naturalHeight / i.naturalWidth - height) > 2;
+}).map(i => i.getAttribute('src'))"""
+
+
+def nothing_is_squeezed(tab):
+    assert tab.locator("article img").evaluate_all(SQUEEZED) == [], "pictures are out of shape"
 
 
 @pytest.mark.parametrize("document", ["book/intro", "book/scoreboard", "book/neural_race/routing"])
