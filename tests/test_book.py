@@ -277,6 +277,12 @@ def test_the_scoreboard_can_be_filtered_and_the_filter_is_in_the_address(chromiu
         assert tab.locator("form.board-filter").is_hidden() and tab.locator("details.board").count() == len(claims.papers())
 
 
+def test_a_picture_out_of_shape_is_noticed(chromium, book):
+    with visit(chromium, book / "book" / "deep_linear" / "modes.html") as (tab, _):
+        tab.add_style_tag(content="article .cell_output img { height: 30px !important }")
+        assert tab.locator("article img").evaluate_all(SQUEEZED)
+
+
 def test_a_row_can_be_cited_and_a_figure_enlarges(chromium, book):
     page = book / "book" / "deep_linear" / "modes.html"
     with visit(chromium, page) as (tab, problems):
