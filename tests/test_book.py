@@ -28,7 +28,7 @@ if BROWSER is None and os.environ.get("CI") != "true":
 HTML = ROOT / "_build" / "html"
 SCREEN = {"width": 1300, "height": 1000}
 DOTS = 0.25  # for each of a screen's: nobody looks at the picture, and drawing it would cost a tenth of these tests
-PHONE = {"color_scheme": "light", "has_touch": True, "reduced_motion": "reduce"}  # what moves would cost as much as the rest
+PHONE = {"color_scheme": "light", "has_touch": True, "reduced_motion": "reduce"}  # what moves would only cost time
 
 
 @pytest.fixture(scope="module")
