@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from lib.gated.network import Data, Edge, Network
-from lib.press.plots import COLOURS
+from lib.plots import COLOURS
 
 OFF = "#c8ccd2"
 
