@@ -1,4 +1,4 @@
-"""Everything in `lib` that takes a `device`, and every page that has one, runs on a machine that refuses to mix with the CPU."""
+"""Everything in `lib` that takes a `device` runs on the fake GPU (pages do in `book/test_pages_run.py`)."""
 
 import importlib
 import inspect
@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-import lib
 from lib import biases, complexity, gated, relu
 from lib.data import datasets, front_ends, image_domains, tasks
 from lib.gated import random_graphs
 from lib.gated.architectures import classifiers, routing
 from lib.linear import chains
-from lib.press.trials.far import DEVICE, DONE, Far, Stranded, machine
 from lib.redshift import coordinate_networks, random_networks, trained_networks, transformers
 from lib.relu import minibatches
+from tests.fake_gpu import DEVICE, FakeGpuTensor, WrongDevice, fake_gpu, operations
 
+ROOMS = ("linear", "data", "complexity", "gated", "relu", "redshift", "biases")
 MADE_THERE = {
     "named": lambda x: torch.ones(3, device=x.device),
     "moved": lambda x: torch.ones(3).to("meta"),
@@ -30,19 +30,19 @@ MADE_THERE = {
 
 
 @pytest.mark.parametrize("call", MADE_THERE.values(), ids=MADE_THERE)
-def test_what_is_made_on_the_machine_is_seen(call):
+def test_what_is_made_on_the_device_is_seen(call):
     """Calls that stay on the CPU are not looked at; these are all of the others."""
-    with machine() as device:
+    with fake_gpu() as device:
         made = call(torch.arange(6.0).reshape(2, 3).to(device).requires_grad_())
-    assert isinstance(made, Far)
+    assert isinstance(made, FakeGpuTensor)
 
 
-def test_the_machine_refuses_what_a_gpu_refuses():
-    with machine() as device:
+def test_the_fake_gpu_refuses_what_a_gpu_refuses():
+    with fake_gpu() as device:
         a = torch.tensor([1.0, 2.0, 3.0], device=device)
         w = torch.ones(2, 3).to(device).requires_grad_()
         (w @ a).square().sum().backward()
-        assert isinstance(w.grad, Far) and w.grad.cpu().tolist() == [[12, 24, 36], [12, 24, 36]]
+        assert isinstance(w.grad, FakeGpuTensor) and w.grad.cpu().tolist() == [[12, 24, 36], [12, 24, 36]]
         a[torch.tensor([0])] = 5.0  # an index may come from the CPU, a single number too
         assert (a * torch.tensor(2.0)).tolist() == [10, 4, 6] and a.sum().item() == 10 and a.device.type == device
         a += 1
@@ -57,13 +57,10 @@ def test_the_machine_refuses_what_a_gpu_refuses():
             lambda: a.numpy(),
         )
         for wrong in refused:
-            with pytest.raises(Stranded):
+            with pytest.raises(WrongDevice):
                 wrong()
         assert (torch.ones(3) + torch.randn(3)).device.type == "cpu"
 
-
-# ---------------------------------------------------------------------------------------------------------------------
-# What runs there
 
 X, Y = tasks.hierarchy(8)
 
@@ -259,7 +256,7 @@ CASES = {
 def takers() -> set[str]:
     """Everything public in the rooms of science that has an argument `device`."""
     found = set()
-    for room in (room for room in lib.ROOMS if room != "press"):
+    for room in ROOMS:
         top = importlib.import_module(f"lib.{room}")
         for module in (importlib.import_module(info.name) for info in pkgutil.walk_packages(top.__path__, f"lib.{room}.")):
             for path, function in functions_of(module):
@@ -293,37 +290,10 @@ NAMED = {case: name for name, case in reversed(CASES.items())}
 @pytest.mark.parametrize("case", NAMED, ids=NAMED.get)
 def test_nothing_is_left_behind_on_the_cpu(case):
     here = [leaf for leaf in tree_leaves(case("cpu")) if isinstance(leaf, torch.Tensor)]
-    before = DONE[0]
-    with machine() as device:
+    before = operations[0]
+    with fake_gpu() as device:
         back = [leaf.cpu() for leaf in tree_leaves(case(device)) if isinstance(leaf, torch.Tensor)]
-    assert DONE[0] > before, "nothing happened on the device"
+    assert operations[0] > before, "nothing happened on the device"
     assert len(here) == len(back) > 0
     for a, b in zip(here, back, strict=True):  # the CPU has fused loops of its own, which round otherwise
         assert a.dtype == b.dtype and torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
-
-
-DRAWS = (
-    lambda device: chains.small_weights([(5, 4), (3, 5)], 0.1, seeds=2, device=device),
-    lambda device: classifiers.initial_classifier(3, 6, 5, 3, 0.5, seeds=2, device=device),
-    lambda device: routing.initial_weights(routing.shared_task(X, Y, 3), 6, 0.1, seeds=2, device=device),
-    lambda device: gated.initial_weights(random_graphs.random_example(seed=3)[0], 0.3, seeds=2, device=device),
-    lambda device: minibatches.Ensemble(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device).weights,
-    lambda device: relu.initial_weights((4, 6, 3), 0.1, seeds=2, device=device),
-    lambda device: coordinate_networks.coordinate_networks((1.0, 2.0), width=8, seeds=2, device=device),
-    lambda device: random_networks.draw(3, (2, 6, 1), gates="all", device=device),
-    lambda device: random_networks.traversal(3, 6, device=device),
-    lambda device: random_networks.unbiased_images(2, 8, device=device),
-    lambda device: transformers.draw(transformers.Shape(8, 2, 2, 11, 12), 2, device=device),
-    lambda device: list(vars(biases.frozen(12, 64, 3, seeds=2, device=device)).values()),
-    lambda device: list(vars(biases.recurrent.recurrent(8, seeds=2, device=device)).values()),
-)
-
-
-@pytest.mark.parametrize("draw", DRAWS)
-def test_a_seed_means_the_same_networks_on_every_device(draw):
-    here = [leaf for leaf in tree_leaves(draw("cpu")) if isinstance(leaf, torch.Tensor)]
-    with machine() as device:
-        there = [leaf for leaf in tree_leaves(draw(device)) if isinstance(leaf, torch.Tensor)]
-        assert all(isinstance(leaf, Far) for leaf in there)
-        back = [leaf.cpu() for leaf in there]
-    assert len(here) == len(back) > 0 and all(torch.equal(a, b) for a, b in zip(here, back, strict=True))
