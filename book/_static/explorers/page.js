@@ -1,4 +1,4 @@
-/* The stage on which explorers stand: each is built when the reader comes near it, follows the theme's switch, has names for
+/* Explorers on a page: each is built when the reader comes near it, follows the theme's switch, has names for
    screen readers, and says in a sentence what it shows. Without scripts the static picture stays.
    An explorer is an object E[name] with `start(models)` and `update(models)`; models are Bokeh's, by their names. */
 (function (root) {

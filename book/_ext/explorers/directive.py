@@ -1,0 +1,101 @@
+"""`{explorer} name` on a page: a static picture with a caption, which scripts turn into something to play with.
+
+Bokeh's own scripts are copied from its package into the built book, and only pages with an explorer load them. Nothing here is
+imported by a page's code, so no page goes stale when an explorer changes; its document is read again, that is all.
+"""
+
+import json
+import shutil
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from base import TEMPLATES
+from docutils import nodes
+from explorers import EXPLORERS
+from sphinx.util.docutils import SphinxDirective
+
+from lib.files import read_json, write_whole
+
+HERE = Path(__file__).parent
+BOKEH = ("bokeh.min.js", "bokeh-widgets.min.js")
+
+
+class Explorer(SphinxDirective):
+    """The explorer named, with the directive's content as its caption."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        name, docname = self.arguments[0], self.env.docname
+        if name not in EXPLORERS:
+            raise self.error(f"there is no explorer '{name}'; there are {', '.join(EXPLORERS)}")
+        known = made(name, Path(self.env.srcdir))
+        for path in sources(name):
+            self.env.note_dependency(str(path))
+        picture = nodes.container(classes=["explorer-static"])
+        picture += nodes.image(uri=f"/_build/explorers/{name}.png", alt=known["about"], candidates={})
+        caption = nodes.Element()
+        self.state.nested_parse(self.content, self.content_offset, caption)
+        self.env.metadata[docname]["explorers"] = " ".join([*used(self.env.metadata[docname]), name])
+        head, foot = TEMPLATES.get_template("explorer.html").render(name=name, **known).split("<!-- picture and caption -->")
+        between = nodes.raw("", "<figcaption>", format="html")
+        return [nodes.raw("", head, format="html"), picture, between, *caption.children, nodes.raw("", foot, format="html")]
+
+
+def used(metadata: dict) -> list[str]:
+    """The explorers that a document shows, from what Sphinx keeps about it."""
+    return metadata.get("explorers", "").split()
+
+
+def sources(name: str) -> list[Path]:
+    """The files that an explorer is made from."""
+    return [HERE / f"{name}.py", HERE / "bokeh_parts.py", HERE / "controls.css", Path(__file__)]
+
+
+def made(name: str, root: Path) -> dict:
+    """What a page shows of an explorer: `title`, `about`, Bokeh's `model` as text, `scripts` of its own; and its static picture.
+
+    Kept under _build until one of its sources is newer, for Bokeh and torch take their time to load.
+    """
+    path = root / "_build" / "explorers" / f"{name}.json"
+    picture = path.with_suffix(".png")
+    if picture.exists() and path.exists() and path.stat().st_mtime > max(source.stat().st_mtime for source in sources(name)):
+        return read_json(path)
+    from explorers import bokeh_parts
+
+    module = import_module(f"explorers.{name}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    module.picture().savefig(picture, dpi=220, metadata={"Software": None})
+    known = {"title": module.__doc__.split(":")[0], "about": module.ABOUT, "model": bokeh_parts.document(module.layout())}
+    known["scripts"] = list(getattr(module, "SCRIPTS", ()))
+    write_whole(path, json.dumps(known))
+    return known
+
+
+def copy_bokeh(app) -> None:
+    """Sphinx, before it begins: Bokeh's scripts beside the book's own."""
+    folder, package = Path(app.outdir) / "_static" / "bokeh", Path(find_spec("bokeh").origin).parent
+    for name in BOKEH:
+        source, target = package / "server" / "static" / "js" / name, folder / name
+        if not target.exists() or target.stat().st_size != source.stat().st_size:
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+
+
+def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Sphinx, for every page: one with an explorer loads Bokeh, the shared scripts and the explorer's own, once and in order."""
+    mine = used(app.env.metadata.get(pagename, {})) if doctree is not None else []
+    if mine:
+        more = [script for name in mine for script in made(name, Path(app.srcdir))["scripts"]]
+        own = [f"explorers/{script}.js" for script in dict.fromkeys(("numbers", *more, *mine, "page"))]
+        for script in (*(f"bokeh/{name}" for name in BOKEH), *own):
+            app.add_js_file(script, loading_method="defer")
+
+
+def setup(app) -> None:
+    """What the book's Sphinx extension calls."""
+    app.add_directive("explorer", Explorer)
+    app.connect("builder-inited", copy_bokeh)
+    app.connect("html-page-context", load_scripts)

@@ -1,0 +1,152 @@
+"""What opens a paper: its main results as cards, the index of its figures and equations, its slips, costs and citations."""
+
+import re
+
+from base import MAIN, MARKS, Generated, duration, short, unmarked
+from docutils import nodes
+from scoreboard import Errata
+
+from lib import claims
+from lib.book import freshness, pages, runs, verdicts
+from lib.book.verdicts import plural
+from lib.claims import Claim
+from lib.files import read_text
+
+SOURCES = (("Figure", "figure"), ("Table", "table"), ("Eq.", "equation"))
+
+
+def main_results(book, part: str) -> list[tuple[Claim, str]]:
+    """The main results of a part with the verdicts that count, the paper's own first."""
+    found = [(claim, verdicts.verdict(claim, record)) for claim, record in verdicts.rows(book, [part]) if claim.rank == "main"]
+    return sorted(found, key=lambda one: one[0].author != "paper")
+
+
+class Results(Generated):
+    """The main results of this part: verdict, one sentence, our figure, a link to the row that checks it."""
+
+    def text(self) -> str:
+        cards = [self.card(claim, verdict) for claim, verdict in main_results(self.book, self.part)]
+        return ":::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n:::::" if cards else "No main result is named yet."
+
+    def card(self, claim: Claim, verdict: str) -> str:
+        """One main result."""
+        found, style = self.picture(pages.Page(claim.page, self.root), claim.hero), verdict.replace(" ", "-")
+        picture = f":img-top: {found[0]}\n:img-alt: {found[1]}\n" if found else ""
+        fields = [f"{word.replace('Figure', 'Fig.')} {getattr(claim, field)}" for word, field in SOURCES if getattr(claim, field)]
+        whose = "found by this book" if claim.author == "book" else ", ".join(fields) or claim.where
+        mark = f"[{MARKS[verdict]} {MAIN.get(verdict, verdict)}]{{.verdict .{style}}}"
+        link = f"{{claim}}`{short(claim.page)} <{claim.id}>`"
+        note = f"\n\n[{claim.note}]{{.card-note}}" if claim.note and "$" not in claim.note else ""
+        body = f"{mark} **{claim.result}**{note}\n\n:::{{card-footer}}\n{whose} → {link}\n:::"
+        return f"::::{{grid-item-card}}\n:class-card: result {style}\n{picture}\n{body}\n::::"
+
+
+class Papers(Generated):
+    """The front page's cards: each paper with its main results in one line each, and their verdicts."""
+
+    shows = "book"
+
+    def build(self) -> list[nodes.Node]:
+        found = {part: main_results(self.book, part) for part in verdicts.parts(self.book)}
+        papers = [(part, claims.read(part, self.book).title, results) for part, results in found.items() if results]
+        return self.render("papers.html", papers=papers)
+
+
+class MainResults(Generated):
+    """The main results of one part, named as the argument, in one line each: what a table of several papers has in a cell."""
+
+    required_arguments = 1
+
+    def build(self) -> list[nodes.Node]:
+        part = self.arguments[0]
+        if part not in verdicts.parts(self.book):
+            raise self.error(f"there is no part '{part}' with claims")
+        self.depend([part])
+        return self.render("main_results.html", results=main_results(self.book, part))
+
+
+def own_name(number: str) -> str:
+    """'Proposition' of 'Proposition 3'; nothing for '3' and 'B.2', which are figures or equations without one."""
+    return re.match(r"([A-Z][a-z]{2,})?", number)[0]
+
+
+def order(entry: tuple[str, str]) -> tuple:
+    """Figures before tables before equations, by number, then by letter; appendices, then what has a name of its own."""
+    number, appendix, digits = (re.search(how, entry[1])[0] for how in (r".*", r"^[A-Za-z]*", r"\d+|$"))
+    return ([word for word, _ in SOURCES].index(entry[0]), own_name(number), appendix, int(digits or 0), number)
+
+
+class FigureIndex(Generated):
+    """Each figure, table and equation of the paper: where it is remade and with what verdict, or why not."""
+
+    def build(self) -> list[nodes.Node]:
+        found: dict[tuple[str, str], list] = {}  # ("Figure", "4a") -> the rows about it
+        for claim, record in verdicts.rows(self.book, [self.part]):
+            for word, field in SOURCES if claim.rank != "check" else ():
+                for number in filter(None, map(str.strip, getattr(claim, field).split(","))):
+                    found.setdefault((word, number), []).append((claim, verdicts.verdict(claim, record)))
+        lines: dict[tuple[str, str], list[dict]] = {}
+        for (word, number), rows in found.items():
+            about = [(claim, verdict, f"{claims.word(claim, verdict)}: {unmarked(claim.claim)}") for claim, verdict in rows]
+            places = [(page, short(page)) for page in sorted({claim.page for claim, _ in rows})]
+            anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
+            head = number if own_name(number) else f"{word} {number}"
+            lines[word, number] = [{"head": head, "anchor": anchor, "places": places, "rows": about}]
+        for entry in claims.index(self.part, self.book):
+            word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Figure", re.sub(r"^Eqs?\.?", "Eq.", entry.what)).partition(" ")
+            place = (word if word in dict(SOURCES) else "Table" if word == "Tables" else "Eq.", number or entry.what)
+            drawn = (entry.at, self.drawn_on(entry.at)) if entry.at else None
+            lines.setdefault(place, []).append({"head": entry.what, "drawn": drawn, "why": entry.why})
+        return self.render("figure_index.html", lines=[line for place in sorted(lines, key=order) for line in lines[place]])
+
+    def drawn_on(self, name: str) -> str:
+        """The page of this part that draws a figure of ours."""
+        for page in pages.all_pages(self.root):
+            if page.name.startswith(f"{self.part}/") and name in pages.figures(page):
+                return page.name
+        raise self.error(f"no page of {self.part} draws a figure named {name}")
+
+
+class Slips(Errata):
+    """The slips of this part that change a number or a conclusion; typos are on the errata page."""
+
+    shows = "part"
+    severities = ("conclusion", "number")
+
+    def text(self) -> str:
+        self.arguments = [self.part]
+        typos = sum(slip.severity == "typo" for slip in claims.errata(self.part, self.book).values())
+        return super().text() + (f"\n\n{plural(typos, 'typo')} of this paper: {{doc}}`../errata`." if typos else "")
+
+
+class Cost(Generated):
+    """What this part costs: seconds of its pages on a laptop, minutes of its recorded runs."""
+
+    def text(self) -> str:
+        self.env.note_dependency(str(self.book / freshness.SECONDS))
+        taken, facts = freshness.seconds(self.root), []
+        for page in pages.all_pages(self.root):
+            if page.name.startswith(f"{self.part}/"):
+                kept = ", ".join(duration(row["seconds"]) for row in runs.recorded(page))
+                more = f"; recorded runs: {kept}" if kept else ""
+                link = self.words(page.name.split("/")[1], page.name)
+                facts.append(f"{link} {taken.get(page.name, 0):.0f} s on a laptop{more}")
+        return "**Cost.** " + " · ".join(facts) + "."
+
+
+class CitePaper(Generated):
+    """BibTeX of the paper and of this page."""
+
+    def text(self) -> str:
+        about, bibliography = claims.read(self.part, self.book), self.book / "references.bib"
+        self.env.note_dependency(str(bibliography))
+        paper = re.search(rf"@\w+\{{{re.escape(about.cite)},.*?\n\}}", read_text(bibliography), re.S) if about.cite else None
+        fields = {
+            "title": f"{about.title}: a reproduction",
+            "author": "{The Racing to Simplicity authors}",
+            "howpublished": f"Racing to Simplicity, book/{self.part}/index",
+            "year": self.env.config.copyright,
+        }
+        inner = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+        page = f"@misc{{racing-{self.part.replace('_', '-')},\n{inner}\n}}"
+        return "\n\n".join(f"```bibtex\n{text}\n```" for text in ([paper[0]] if paper else []) + [page])

@@ -1,0 +1,205 @@
+"""Tables over the whole book: the scoreboard with its filter, squares, totals, errata, and what every page costs."""
+
+from base import MARKS, Generated, counted, div, duration, unmarked
+from docutils import nodes
+from markupsafe import Markup
+
+from lib import claims
+from lib.book import freshness, pages, parameters, runs, verdicts
+from lib.book.pages import Page
+from lib.book.verdicts import plural
+from lib.claims import SLIP, Claim
+
+KINDS = {
+    "statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print",
+    "check": "check of our own code",
+}  # fmt: skip
+RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
+AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}
+SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number", "typo": "a typo"}
+MANY = 1000  # spreads; the number says nothing beyond
+
+
+def in_paper(claim: Claim) -> str:
+    """Where a statement stands in its paper: the words of `where`, figure, table, equation."""
+    named = (("Fig.", claim.figure), ("Table", claim.table), ("Eq.", claim.equation))
+    return ", ".join([claim.where, *(f"{word} {number}" for word, number in named if number and number not in claim.where)])
+
+
+class Scoreboard(Generated):
+    """All rows with their verdicts as cards, part by part, with a filter that needs no server."""
+
+    shows = "book"
+
+    def build(self) -> list[nodes.Node]:
+        seen, parts = verdicts.other_seeds(self.book), []
+        for part in verdicts.parts(self.book):
+            rows = verdicts.rows(self.book, [part])
+            cards = [card(claim, record, seen.get(claim.id)) for claim, record in rows]
+            parts.append({"name": part, "title": claims.read(part, self.book).title, "counted": counted(rows), "cards": cards})
+        return self.render("scoreboard.html", parts=parts, filters=self.filters(parts))
+
+    def filters(self, parts: list[dict]) -> dict[str, list[tuple[str, str]]]:
+        """The choices of the filter with their numbers, counted as everywhere: {field: [(value, words)]}."""
+        total = verdicts.count(verdicts.rows(self.book))
+        found = total["statements"] + total["findings"] + total["slips"]
+        main = sum((total["papers' main results"] + total["our main results"]).values())
+        ranks = {"main": main, "supporting": sum((total["statements"] + total["findings"]).values()) - main}
+        numbers = {kind: sum(total[f"{kind}s"].values()) for kind in KINDS}
+        return {
+            "paper": [(part["name"], part["title"]) for part in parts],
+            "verdict": [(verdict, f"{verdict} ({found[verdict]})") for verdict in MARKS if found[verdict]],
+            "kind": [(kind, f"{words} ({numbers[kind]})") for kind, words in KINDS.items() if numbers[kind]],
+            "rank": [(rank, f"{RANKS[rank]} ({number})") for rank, number in ranks.items() if number],
+        }
+
+
+def card(claim: Claim, record: dict | None, seen: dict | None) -> dict:
+    """One row: what, where, what the paper says, what we measured, how far from the bound, the verdict.
+
+    For the filter, both halves of a slip have its verdict, and checks of our own code have none.
+    """
+    verdict, kind = verdicts.verdict(claim, record), verdicts.group(claim)
+    facts = [("paper", claims.to_html(claim.paper))] if claim.paper else []
+    facts.append(("ours", claims.ours(claim, record["measured"], record.get("interval"), ", ") if record else "–"))
+    facts.append(("bound", claims.to_html(claim.tolerance_text())))
+    away = verdicts.slack(claim, record["measured"], verdicts.spread(record, seen)) if record else None
+    far = [] if away is None else [f"{away:.0f} spreads" if away < MANY else f"over {MANY} spreads"]
+    far += [f"{seen['flips']} of {len(seen['seeds'])} other seeds disagree"] if seen and seen["flips"] else []
+    if not far and seen and seen["seeds"]:  # nothing moves: a yes or no, or a number that no seed changes
+        far = [f"the same with {plural(len(seen['seeds']), 'other seed')}"]
+    facts += [("slack", ", ".join(far))] if far else []
+    laptop, decided = verdicts.on_laptop(claim, record), ""
+    if laptop:
+        decided = f"decided by the recorded run; on a laptop: {claims.word(claim, laptop)}"
+    elif claim.verdict == "recorded":
+        decided = "by a recorded run"
+    about = [in_paper(claim), AUTHORS[claim.author], *([RANKS[claim.rank]] if claim.rank != "supporting" else [])]
+    return {
+        "claim": claim,
+        "verdict": verdict,
+        "said": claims.word(claim, verdict),
+        "about": " · ".join(about),
+        "facts": [(name, Markup(text)) for name, text in facts],
+        "decided": decided,
+        "kind": kind,
+        "filtered": {"slip": SLIP, "check": ""}.get(kind, verdict),
+        "rank": claim.rank if kind in ("statement", "finding") else "",
+    }
+
+
+class ScoreLine(Generated):
+    """The scoreboard in one glance: one square per row, part by part, each a link to the row that checks it."""
+
+    shows = "book"
+
+    def build(self) -> list[nodes.Node]:
+        parts, there = [], set()
+        for part in verdicts.parts(self.book):
+            squares = []
+            for claim, record in verdicts.rows(self.book, [part]):
+                if claim.rank != "check":
+                    verdict = verdicts.verdict(claim, record)
+                    by_run = " (recorded run)" if claim.finding else ""
+                    squares.append((claim, verdict, f"{claims.word(claim, verdict)}{by_run}: {unmarked(claim.claim)}"))
+                    there.add(verdict)
+            parts.append((claims.read(part, self.book).title, squares))
+        return self.render("squares.html", parts=parts, there=[verdict for verdict in MARKS if verdict in there])
+
+
+class Totals(Generated):
+    """How many hold, apart by author: main results, the papers' statements, slips, findings of this book."""
+
+    shows = "book"
+
+    def build(self) -> list[nodes.Node]:
+        total = verdicts.count(verdicts.rows(self.book))
+        names = {
+            "papers' main results": "main results of the papers",
+            "our main results": "main results of this book",
+            "statements": "statements of the papers",
+            "slips": "slips in print",
+            "findings": "findings of this book",
+        }
+        lines = [(sum(total[name].values()), title, name, total[name]) for name, title in names.items()]
+        checks = sum(total["checks"].values())
+        return self.render(
+            "totals.html", lines=lines, total=total, checks=f"{plural(checks, 'check')} of our own code" * bool(checks)
+        )
+
+
+class Errata(Generated):
+    """Slips with the printed and the corrected form side by side, the gravest first; with an argument those of one part."""
+
+    shows = "book"
+    optional_arguments = 1
+    severities: tuple[str, ...] = tuple(SEVERITY)
+
+    def build(self) -> list[nodes.Node]:
+        return self.parse(self.text(), sections=not self.arguments)
+
+    def text(self) -> str:
+        slips = [slip for part in self.arguments or verdicts.parts(self.book) for slip in self.of(part)]
+        blocks = []
+        for severity in self.severities:
+            these = [text for rank, text in slips if rank == severity]
+            if these and not self.arguments:
+                blocks.append(f"## {SEVERITY[severity].capitalize()} ({len(these)})")
+            blocks += these
+        return "\n\n".join(blocks) or "None."
+
+    def of(self, part: str) -> list[tuple[str, str]]:
+        """(severity, text) of each slip of a part."""
+        known, groups, title = claims.errata(part, self.book), {}, claims.read(part, self.book).title
+        for claim, record in verdicts.rows(self.book, [part]):
+            if verdicts.group(claim) == "slip":
+                groups.setdefault(claim.erratum, {}).setdefault(claim.kind, []).append((claim, record))
+        return [(known[name].severity, self.one(title, known[name], halves)) for name, halves in groups.items()]
+
+    def one(self, title: str, slip: claims.Erratum, halves: dict) -> str:
+        """A slip: where, both forms, the evidence in a line, what still holds, the charitable reading, the program."""
+        evidence = []
+        for kind, word in (("printed", "as printed"), ("corrected", "corrected")):
+            for claim, record in halves.get(kind, []):
+                found = claim.show(record["measured"]) if record else "–"
+                evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (bound: {claim.tolerance_text()})")
+        more = [f"*What still holds.* {slip.holds}"]
+        more += [f"*A charitable reading.* {slip.reading}"] if slip.reading else []
+        more += [f"*The authors' program.* {slip.program}"] if slip.program else []
+        forms = (
+            f"````{{grid}} 1 1 2 2\n:gutter: 2\n```{{grid-item-card}} printed\n{slip.printed}\n```\n"
+            f"```{{grid-item-card}} corrected\n{slip.corrected}\n```\n````"
+        )
+        head = f"**{title}, {slip.where}** · {SEVERITY[slip.severity]}"
+        return f"`````{{div}} slip\n{head}\n\n{forms}\n\n*Measured:* {'; '.join(evidence)}. {' '.join(more)}\n`````"
+
+
+class CostTable(Generated):
+    """What every page takes. As `sizes`: on a laptop, at the paper's size, recorded; as `execution-status`: what was executed."""
+
+    shows = "book"
+
+    def text(self) -> str:
+        taken = freshness.seconds(self.root)
+        there = [page for page in pages.all_pages(self.root) if page.notebook.exists() or self.name == "sizes"]
+        if self.name == "sizes":
+            head = ["| page | laptop | the paper's size | recorded |", "|---|---|---|---|"]
+            return div("scoreboard sizes", head + [self.size(page, taken.get(page.name)) for page in there])
+        head = ["| page | code cells | claims | laptop seconds | notebook | outputs |", "|---|--:|--:|--:|--:|---|"]
+        lines = head + [self.status(page, taken.get(page.name, 0)) for page in there]
+        return "\n".join([*lines, f"| **all pages** | | | **{sum(taken.get(page.name, 0) for page in there):.0f}** | | |"])
+
+    def size(self, page: Page, seconds: float | None) -> str:
+        """Seconds on a laptop, words about the paper's size, minutes of recorded runs."""
+        kept = [duration(row["seconds"]) + ("" if row["current"] else " (older code)") for row in runs.recorded(page)]
+        laptop = f"{seconds:.0f} s" if seconds is not None else "–"
+        cells = [self.words(page.name, page.name), laptop, parameters.sizes(page).cost or "–", ", ".join(kept) or "–"]
+        return f"| {' | '.join(cells)} |"
+
+    def status(self, page: Page, seconds: float) -> str:
+        """Cells, claims, seconds, size, and whether the outputs still hold."""
+        notebook, state = pages.stored(page), "stale" if freshness.stale(page) else "fresh"
+        mine = [row for row in verdicts.rows(self.book, [page.name.split("/")[0]]) if row[0].page == page.name]
+        size = f"{page.notebook.stat().st_size / 1e6:.1f} MB"
+        cells = [self.words(page.name, page.name), len(pages.code(notebook)), counted(mine), f"{seconds:.1f}", size, state]
+        return f"| {' | '.join(map(str, cells))} |"
