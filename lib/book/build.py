@@ -26,7 +26,8 @@ def build(root: Path = pages.ROOT) -> None:
 
 def render(root: Path = pages.ROOT) -> None:
     """Render what has changed, with warnings as errors."""
-    command = [sys.executable, "-m", "jupyter_book", "build", str(root), "--path-output", str(root), "-W", "--keep-going"]
+    program = str(Path(sys.executable).parent / "jupyter-book")  # the package has no __main__
+    command = [program, "build", str(root), "--path-output", str(root), "-W", "--keep-going"]
     environment = os.environ | {"PYTHONPATH": str(root), "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode == 0:
