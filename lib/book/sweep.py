@@ -139,7 +139,8 @@ def slurm_cluster(jobs: int, options: Path | None):
     try:
         cluster = SLURMCluster(
             **given, job_script_prologue=[*prologue, f"export PYTHONPATH={shlex.quote(str(pages.ROOT))}"],
-            python=sys.executable, job_name="racing", scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            python=sys.executable, job_name="racing", log_directory=str(runs.home(pages.ROOT) / "slurm"),
+            scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )  # fmt: skip
         cluster.scale(jobs=jobs)
     except (TypeError, ValueError, OSError, RuntimeError) as error:
