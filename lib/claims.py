@@ -33,6 +33,10 @@ class ClaimError(Problem):
     """A claim that is unknown, ill-formed, checked on the wrong page, or measured as something it cannot be."""
 
 
+class NotMeasured(ClaimError):
+    """Numbers that are not finite: an error with the book's parameters; with others the page says so and goes on."""
+
+
 class VerdictChanged(AssertionError):
     """The measured verdict is not the one that claims.yml declares."""
 
@@ -191,7 +195,8 @@ def of_page(page: str, book: Path | None = None) -> dict[str, Claim]:
 
 def papers(book: Path | None = None) -> list[str]:
     """Folders of the book that have a claims.yml."""
-    return sorted(path.parent.name for path in (book or BOOK).glob("*/claims.yml"))
+    folders = (path.parent.name for path in (book or BOOK).glob("*/claims.yml"))
+    return sorted(folder for folder in folders if not folder.startswith(("_", ".")))  # _template is no paper
 
 
 def _entries(entries: list[dict], kind: type, folder: str) -> dict:
@@ -302,7 +307,7 @@ def over_seeds(values: list[float], nature: str = "") -> Interval:
         raise ClaimError(f"an interval over seeds needs at least two of them, not {n}")
     bad = [value for value in values if not (isinstance(value, int | float) and math.isfinite(value))]
     if bad:
-        raise ClaimError(f"an interval over seeds needs finite numbers; {len(bad)} of {n} are not, {bad[0]} for example")
+        raise NotMeasured(f"an interval over seeds needs finite numbers; {len(bad)} of {n} are not, {bad[0]} for example")
     from scipy.special import ndtri, stdtrit  # late: not every page has seeds
 
     mean = math.fsum(values) / n
@@ -340,27 +345,53 @@ def intervals(interval: dict | None) -> dict[str, dict]:
     return {"": interval} if isinstance(interval.get("seeds"), int) else interval
 
 
-def judge(claim: Claim, measured) -> str:
-    """The verdict of a measurement: all parts hold, some do, or none does."""
-    values = list(parts(measured).values())
-    if not values:
+def summary(claim: Claim, measured, over) -> tuple:
+    """(measured, interval) as plain numbers: what was measured, or the mean of one number per seed with its interval."""
+    if over is None:
+        return plain(measured), None
+    over, nature = plain(over), claim.nature
+    try:
+        if isinstance(over, dict):
+            interval = {part: asdict(over_seeds(values, nature)) for part, values in over.items()}
+            mean = {part: one["mean"] for part, one in interval.items()}
+        else:
+            interval = asdict(over_seeds(over, nature))
+            mean = interval["mean"]
+    except ClaimError as error:
+        raise type(error)(f"{claim.id}: {error}") from None
+    return mean if measured is None else plain(measured), interval
+
+
+def judge(claim: Claim, measured, interval: dict | None = None) -> str:
+    """The verdict of a measurement: all parts hold, some do, none does, or it is undetermined.
+
+    A mean over seeds is judged by its interval: if that crosses the bound, this part is undetermined, without exception. The
+    whole is then undetermined, too, unless another part holds and yet another fails. What is not a mean (a worst case, a
+    number that no seed moves) is judged by itself.
+    """
+    ranges, found = intervals(interval), []
+    if not parts(measured):
         raise ClaimError(f"{claim.id}: nothing was measured")
-    for value in values:
+    for name, value in parts(measured).items():
         if not isinstance(value, bool | int | float):
             raise ClaimError(f"{claim.id}: expected numbers or true/false, got {value!r}")
-        if isinstance(value, float) and math.isnan(value):
-            raise ClaimError(f"{claim.id}: the measured value is NaN")
-    held = sum(claim.holds(value) for value in values)
-    return "reproduced" if held == len(values) else "reproduced in part" if held else "not reproduced"
+        if isinstance(value, float) and not math.isfinite(value):
+            raise NotMeasured(f"{claim.id}: the measured value is {value}, not a finite number")
+        one = ranges.get(name)
+        if one and is_mean(value, one):
+            low, high = claim.holds(one["low"]), claim.holds(one["high"])
+            crosses = low != high or claim.holds(value) != low  # a range may hold in its middle alone
+            found.append(None if crosses else low)
+        else:
+            found.append(claim.holds(value))
+    if None in found and not (True in found and False in found):
+        return "undetermined"
+    return "reproduced" if all(found) else "reproduced in part" if any(found) else "not reproduced"
 
 
-def decided(claim: Claim, interval: dict | None) -> bool:
-    """Whether every interval over seeds lies inside of the bounds or outside of them; without one nothing is decided."""
-    _, low, high = relation(claim)
-    ranges = intervals(interval).values()
-    inside = [claim.holds(one["low"]) and claim.holds(one["high"]) for one in ranges]
-    outside = [one["high"] < low or one["low"] > high for one in ranges]
-    return bool(ranges) and all(a or b for a, b in zip(inside, outside, strict=True))
+def is_mean(value: float, interval: dict) -> bool:
+    """Whether a measured value is the mean of its interval, and not a worst case, say."""
+    return abs(value - interval["mean"]) <= 1e-9 * abs(interval["mean"])
 
 
 # --- on a page -------------------------------------------------------------------------------------------------------
@@ -427,18 +458,14 @@ class Check:
         claim = self.claim(name)
         if claim.verdict == "recorded" and self.strict():  # a run at another size may measure it, and be recorded
             raise ClaimError(f"claim '{name}' needs the paper's size: show it with check.recorded('{name}')")
-        interval = None
-        if over is not None:
-            over = plain(over)
-            if isinstance(over, dict):
-                interval = {part: asdict(over_seeds(values, claim.nature)) for part, values in over.items()}
-                measured = {part: one["mean"] for part, one in interval.items()} if measured is None else measured
-            else:
-                interval = asdict(over_seeds(over, claim.nature))
-                measured = interval["mean"] if measured is None else measured
-        measured = plain(measured)
-        verdict = judge(claim, measured)
-        if claim.verdict == "undetermined" and not decided(claim, interval):
+        try:
+            measured, interval = summary(claim, measured, over)
+            verdict = judge(claim, measured, interval)
+        except NotMeasured as error:
+            if self.strict():
+                raise
+            return publish({"text/plain": f"[not measured] {error}"}, {})
+        if claim.verdict == "undetermined" and interval is None:  # this size is known not to decide it
             verdict = "undetermined"
         show(claim, measured, verdict, interval=interval)
         self.say(name, claim.show(measured))
@@ -462,7 +489,7 @@ class Check:
         found = recorded_in(self.page, self.book).get(name)
         if found is None:
             raise ClaimError(f"no recorded run of {self.page} measured '{name}'; make one with `python -m lib run` and `record`")
-        verdict = judge(claim, found["measured"])
+        verdict = judge(claim, found["measured"], found.get("interval"))
         if verdict != claim.finding:
             raise VerdictChanged(f"{name}: the recorded run gives '{verdict}', but claims.yml declares '{claim.finding}'")
         when = f"recorded {found['finished'][:10]}, {found['seconds'] / 60:.0f} min on {found['device']}"
@@ -522,7 +549,7 @@ def ours(claim: Claim, measured, interval: dict | None = None, split: str = "<br
     for name, value in parts(measured).items() if isinstance(measured, dict) else [("", measured)]:
         text, one = claim.show(value), ranges.get(name)
         if one:  # beside a worst case it says that the range is the mean's
-            of_mean = "" if abs(value - one["mean"]) <= 1e-9 * abs(one["mean"]) else "; mean over seeds in "
+            of_mean = "" if is_mean(value, one) else "; mean over seeds in "
             text = f"{text}{of_mean or ' '}[{claim.show(one['low'])}, {claim.show(one['high'])}]"
         lines.append(html.escape(f"{name}: {text}" if name else text))
     counts = sorted({one["seeds"] for one in ranges.values() if one})

@@ -36,7 +36,7 @@ def verdict(claim: Claim, record: dict | None) -> str:
     """
     found = claim.finding or (record["verdict"] if record else "open")
     if claim.verdict == "recorded" and record:
-        found = claims.judge(claim, record["measured"])
+        found = claims.judge(claim, record["measured"], record.get("interval"))
     return SLIP if claim.kind == "printed" and found not in ("reproduced", "open") else found
 
 
