@@ -1,37 +1,32 @@
-"""How nbval compares a page's new outputs with the committed ones.
+"""How nbval compares a page's new outputs with the committed ones, and the environment of its kernels.
 
 Verdict cells are compared as text: claim, expectation, verdict. Measured numbers may differ in their last digits between
 machines, so they are compared by value instead: within 5 %, or a quarter of the claim's own tolerance or bound.
 """
 
+import os
 import re
+from pathlib import Path
 
 from nbval import plugin
 
-from lib.press import claims
+from lib import claims
+from lib.book.execute import kernel_environment
 
 SLACK = 0.05
-
-
-def parts(measured) -> list:
-    """The values of a measurement; those with names in the order of their names, as notebooks are stored."""
-    if isinstance(measured, dict):
-        return [measured[name] for name in sorted(measured)]
-    return measured if isinstance(measured, list) else [measured]
+os.environ.update(kernel_environment(Path(__file__).resolve().parent.parent))  # nbval's kernels inherit it
 
 
 def agree(claim: claims.Claim, old, new) -> bool:
     """Whether two measurements of a claim are the same number for all that matters."""
-    if isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new):
+    old, new = claims.parts(old), claims.parts(new)
+    if set(old) != set(new):
         return False
-    old, new = parts(old), parts(new)
-    if len(old) != len(new):
-        return False
-    word, low, high = claims.relation(claim)
-    if word == "true":
+    kind, low, high = claims.relation(claim)
+    if kind == "true":
         return old == new
-    width = (high - low) / 2 if word in ("=", "in") else abs(high if word == "<" else low)
-    return all(abs(a - b) <= max(SLACK * abs(a), width / 4) for a, b in zip(old, new, strict=True))
+    width = (high - low) / 2 if kind in ("=", "in") else abs(high if kind == "<" else low)
+    return all(abs(old[part] - new[part]) <= max(SLACK * abs(old[part]), width / 4) for part in old)
 
 
 def drift(test: list, reference: list) -> list[str]:
