@@ -1,6 +1,5 @@
-"""For others to build on: all verdicts as CSV and JSON, and every page as a notebook in which the book's boxes are plain text."""
+"""For others to build on: all verdicts as CSV and JSON, and every page as a notebook in which the numbers stand in the text."""
 
-import copy
 import csv
 import io
 import json
@@ -9,8 +8,8 @@ import shutil
 from pathlib import Path
 
 from lib import claims
-from lib.book import pages, parameters, verdicts
-from lib.files import write_whole
+from lib.book import pages, verdicts
+from lib.files import read_json, write_whole
 
 FIELDS = (
     "id", "paper", "page", "statement", "author", "rank", "where", "figure", "table", "equation", "paper_value", "bound",
@@ -72,26 +71,22 @@ def write(app, error) -> None:
 
 # --- notebooks -------------------------------------------------------------------------------------------------------
 
-OPEN = re.compile(r"^(?P<fence>`{3,}|:{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
-ROLE = re.compile(r"(?<!`)\{(?P<name>[\w:-]+)\}`(?P<content>[^`]+)`")
+FENCE = re.compile(r"(`{3,}|:{3,})(?:\{([\w:-]+)\} *(.*))?$")
+ROLE = re.compile(r"(?<!`)\{([\w:-]+)\}`([^`]+)`")
+LABEL = re.compile(r"(?<=\$\$) \(([\w:-]+)\)$", re.M)
+BOXES = ("claims", "parameters", "recorded")
+WORDS = {"answer": "The short answer", "explorer": "To play with, in the rendered book", "glance": "At a glance"}
 
 
 def readable(page: pages.Page) -> Path:
-    """A copy of a page's notebook under _build, made again when the page or its claims have changed, for any Jupyter to show."""
-    target, book = page.root / "_build" / "readable" / f"{page.name}.ipynb", page.root / "book"
-    sources = [path for path in (page.notebook, page.markdown.parent / "claims.yml", Path(__file__)) if path.exists()]
-    if not target.exists() or target.stat().st_mtime < max(path.stat().st_mtime for path in sources):
-        notebook = copy.deepcopy(pages.stored(page) or pages.source(page))
-        glued, rows = (
-            numbers(notebook),
-            [row for row in verdicts.rows(book, [page.name.split("/")[0]]) if row[0].page == page.name],
-        )
-        said = [f"1. {claim.claim} ({claim.where}): **{claims.word(claim, verdicts.verdict(claim, r))}**" for claim, r in rows]
-        table = [f"| `{p.name}` | `{p.default!r}` | {p.help} |" for p in parameters.of_page(page).values()]
-        boxes = {"claims": said, "parameters": ["| parameter | book | meaning |", "|---|---|---|", *table]}
+    """A copy of a page's notebook under _build for any Jupyter to show, made again when the page has changed."""
+    target = page.root / "_build" / "readable" / f"{page.name}.ipynb"
+    if not target.exists() or target.stat().st_mtime < max(path.stat().st_mtime for path in (page.notebook, Path(__file__))):
+        notebook = read_json(page.notebook)
+        glued = numbers(notebook)
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":
-                cell["source"] = plain(pages.text(cell), glued, {name: "\n".join(lines) for name, lines in boxes.items()})
+                cell["source"] = plain(pages.text(cell), glued)
         write_whole(target, json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
     return target
 
@@ -107,56 +102,37 @@ def numbers(notebook: dict) -> dict[str, str]:
         if figure := cell["metadata"].get("mystnb", {}).get("figure", {}).get("name"):
             figures += 1
             found[figure] = f"Figure {figures}"
-        for label in re.findall(r"(?<=\$\$) \(([\w:-]+)\)$", pages.text(cell), re.M) if cell["cell_type"] == "markdown" else ():
+        for label in LABEL.findall(pages.text(cell)) if cell["cell_type"] == "markdown" else ():
             equations += 1
             found[label] = f"({equations})"
     return found
 
 
-def plain(text: str, glued: dict[str, str], boxes: dict[str, str]) -> str:
-    """MyST as Markdown that every Jupyter shows: numbers in place of roles, directives as quotations; `boxes` are our own."""
-    lines, done, i = text.split("\n"), [], 0
-    while i < len(lines):
-        start = OPEN.match(lines[i])
-        if not start:
-            done.append(lines[i])
-            i += 1
-            continue
-        fence = start["fence"]
-        closing = (n for n in range(i + 1, len(lines)) if re.fullmatch(rf"{fence[0]}{{{len(fence)},}}", lines[n].strip()))
-        end = next(closing, len(lines))
-        options = [line for line in lines[i + 1 : end] if re.match(r":[\w-]+:", line)]
-        body = plain("\n".join(line for line in lines[i + 1 : end] if line not in options).strip(), glued, boxes)
-        name, title = start["name"], start["title"].strip()
-        if name == "glance":
-            body = " · ".join("**{}** {}".format(*re.match(r":([\w-]+): *(.*)", line).groups()) for line in options)
-        elif name == "math":
-            body = f"$$\n{body}\n$$"
-        elif name in ("code-block", "code"):
-            body = f"```{title}\n{body}\n```"
-        elif not body and name not in boxes:
-            body = f"*(The book shows its {name.replace('-', ' ')} here.)*"
-        elif body:
-            words = {"answer": "The short answer", "explorer": "To play with, in the rendered book"}.get(name)
-            words = words or title or name.rpartition(":")[2].capitalize()
-            body = body if name == "div" else f"**{words}.** {body}"
-        quoted = name not in ("math", "code-block", "code") and name not in boxes
-        done.append("\n".join(f"> {line}".rstrip() for line in body.split("\n")) if quoted else boxes.get(name, body))
-        i = end + 1
-    text = "\n".join(done)
-    text = re.sub(r"^\([\w:-]+\)=\n", "", text, flags=re.M)  # targets
-    text = re.sub(r"(?<=\$\$) \(([\w:-]+)\)$", lambda found: f" {glued.get(found[1], '')}", text, flags=re.M)
-    return ROLE.sub(lambda found: role(found["name"], found["content"], glued), text)
+def plain(text: str, glued: dict[str, str]) -> str:
+    """MyST as Markdown that every Jupyter shows: numbers in place of roles, titles in place of directives."""
+    done, inside = [], []  # `inside` has the closing line of each directive that is open
+    for line in text.split("\n"):
+        fence = FENCE.match(line)
+        if fence and fence[2] in ("code-block", "code", "math"):
+            done.append(f"{fence[1]}{fence[3]}" if fence[2] != "math" else "$$")
+            inside.append("$$" if fence[2] == "math" else fence[1])
+        elif fence and fence[2]:
+            title = WORDS.get(fence[2]) or fence[3] or fence[2].rpartition(":")[2].replace("-", " ").capitalize()
+            done += [f"*(The rendered book shows the page's {fence[2]} here.)*" if fence[2] in BOXES else f"**{title}.**", ""]
+            inside.append("")
+        elif fence and inside:
+            done.append(inside.pop())
+        elif option := re.match(r":([\w-]+): *(.*)", line) if inside else None:
+            done += [f"**{option[1].capitalize()}** {option[2]}", ""] if option[1] in ("paper", "remakes") else []
+        elif not re.fullmatch(r"\([\w:-]+\)=", line):  # a target
+            done.append(line)
+    text = LABEL.sub(lambda found: f" {glued.get(found[1], '')}", "\n".join(done))
+    return ROLE.sub(lambda found: role(found[1], found[2], glued), text)
 
 
 def role(name: str, content: str, glued: dict[str, str]) -> str:
     """What a role shows: a number, a key of the bibliography, a title, a formula."""
-    words, _, target = content.partition("<")
-    words, target = " ".join(words.split()), target.removesuffix(">").strip()
-    if name == "math":
-        return f"${content}$"
-    if name.startswith("cite"):
-        return f"[{content}]"
-    if target:
-        return words
-    return glued.get(words, "–" if name.startswith("glue") else words.rpartition("/")[2].replace("_", " "))
+    words, target = re.fullmatch(r"\s*(.*?)\s*(<.*>)?", content, re.S).groups()
+    if name == "math" or name.startswith("cite"):
+        return f"${content}$" if name == "math" else f"[{content}]"
+    return words if target else glued.get(words, "–" if name.startswith("glue") else words.rpartition("/")[2].replace("_", " "))

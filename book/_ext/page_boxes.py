@@ -114,7 +114,7 @@ class Recorded(Box):
             if name not in here:  # the claim has been renamed or given up since
                 continue
             claim, shown = here[name]
-            verdict = claims.judge(claim, record["measured"])
+            verdict = claims.judge(claim, record["measured"], record.get("interval"))
             only_here = claim.verdict == "recorded" or shown is None
             on_page = "–" if only_here else several(claim, shown["measured"], record["measured"])
             cells = [claim.claim, on_page, several(claim, record["measured"]), badge(verdict)]

@@ -91,7 +91,7 @@ def half_size(app, doctree) -> None:
     """Show the notebooks' pictures, which have twice the screen's resolution, at the size that they were drawn for."""
     for image in doctree.findall(nodes.image):
         path = Path(app.srcdir) / image.get("uri", "").lstrip("/")
-        sharp = {"jupyter_execute", "figures", "explorers"} & set(path.parts)
+        sharp = {"jupyter_execute", "figures"} & set(path.parts)
         if sharp and path.suffix == ".png" and path.exists() and "width" not in image and "hero" not in image["classes"]:
             image["width"] = f"{pictures.width(path.read_bytes()[:24]) // 2}px"
 

@@ -9,28 +9,36 @@
     const rows = [...document.querySelectorAll("li.card-row")];
     const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase() + " " + row.id]));
     const count = form.querySelector(".board-count");
-    const fields = ["paper", "verdict", "author", "rank", "figure", "words"];
+    const fields = ["paper", "verdict", "kind", "rank", "figure", "words"];
+
+    /* As everywhere in the book: both halves of a slip are one slip, checks of our own code are counted apart. */
+    function counted(some) {
+      const number = (kind) => some.filter((row) => row.dataset.kind === kind).length;
+      const slips = new Set(some.filter((row) => row.dataset.slip).map((row) => row.dataset.slip)).size;
+      const words = [[number("statement") + number("finding"), "claim"], [slips, "slip"], [number("check"), "check"]];
+      return words.filter(([n], i) => n || !i).map(([n, word]) => `${n} ${word}${n === 1 ? "" : "s"}`).join(", ");
+    }
 
     function apply(remember) {
       const wanted = Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()]));
       const words = wanted.words.toLowerCase().split(/\s+/).filter(Boolean);
-      let shown = 0;
+      const shown = [];
       for (const row of rows) {
         const figures = row.dataset.figure.toLowerCase().split(/[\s,]+/);
         const keep =
           (!wanted.paper || row.closest("details.board").dataset.paper === wanted.paper) &&
-          ["verdict", "author", "rank"].every((name) => !wanted[name] || row.dataset[name] === wanted[name]) &&
+          ["verdict", "kind", "rank"].every((name) => !wanted[name] || row.dataset[name] === wanted[name]) &&
           (!wanted.figure || figures.some((one) => one.startsWith(wanted.figure.toLowerCase()))) &&
           words.every((word) => texts.get(row).includes(word));
         row.hidden = !keep;
-        shown += keep;
+        if (keep) shown.push(row);
       }
       const chosen = fields.some((name) => wanted[name]);
       for (const part of document.querySelectorAll("details.board")) {
         part.hidden = !part.querySelector("li.card-row:not([hidden])");
         if (remember || chosen) part.open = chosen;
       }
-      count.textContent = `${shown} of ${rows.length}`;
+      count.textContent = counted(shown);
       if (!remember) return;
       const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value));
       const address = query.toString() ? "?" + query : location.pathname.split("/").pop();

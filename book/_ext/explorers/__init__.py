@@ -4,4 +4,13 @@
 page. The others are the explorers themselves; their scripts are in book/_static/explorers.
 """
 
-EXPLORERS = ("modes", "routing", "separability", "contexts", "threshold", "functions", "kinks")
+# Each with the figure of its page that stands in its place on paper and without scripts.
+EXPLORERS = {
+    "modes": "fig-modes-strengths",
+    "routing": "fig-routing-loss",
+    "separability": "fig-separability-times",
+    "contexts": "fig-contexts-loss",
+    "threshold": "fig-threshold-phases",
+    "functions": "fig-functions-images",
+    "kinks": "fig-expressivity-hat",
+}

@@ -1,8 +1,8 @@
 """What explorers are built from: figures, controls and rows in the book's style, and the document that a page carries.
 
-An explorer is a module of this room with a Bokeh `layout`, the `SETTINGS` at which a test holds its JavaScript against
-`expected`, which asks `lib`, a static `picture` for readers without scripts and a text `ABOUT` it for those who cannot see it.
-Its numerics and what happens on a touch are in book/_static/explorers/<name>.js; models are found there by their `name`.
+An explorer is a module of this package with a Bokeh `layout`, the `SETTINGS` at which a test holds its JavaScript against
+`expected`, which asks `lib`, and a text `ABOUT` it for those who cannot see it. Its numerics and what happens on a touch are in
+book/_static/explorers/<name>.js; models are found there by their `name`.
 """
 
 import json

@@ -4,11 +4,9 @@ import torch
 from bokeh.layouts import column
 from bokeh.models import ColumnDataSource, FactorRange
 from bokeh.models.layouts import Column
-from matplotlib.figure import Figure
 
+from explorers import bokeh_parts as bk
 from lib.data import tasks
-from explorers import bokeh_parts
-from lib import plots
 from lib.plots import COLOURS
 from lib.relu import contexts
 
@@ -57,38 +55,21 @@ def layout() -> Column:
     keys = ("t", "loss", *(f"size{k}" for k in range(1, MOST + 1)))
     curves = ColumnDataSource({key: [] for key in keys}, name="curves")
     bars = ColumnDataSource({"size": [], "length": [], "colour": []}, name="bars")
-    race = bokeh_parts.plot("Strength of pathways over training", "epochs (of step 0.001)", "strength of one pathway",
-                      x_range=bokeh_parts.span("time-left", 0, 2000), y_range=bokeh_parts.span("height", 0, 5))  # fmt: skip
+    race = bk.plot("Strength of pathways over training", "epochs (of step 0.001)", "strength of one pathway",
+                      x_range=bk.span("time-left", 0, 2000), y_range=bk.span("height", 0, 5))  # fmt: skip
     for k in range(1, MOST + 1):
         race.line("t", f"size{k}", source=curves, line_width=2.6, color=COLOURS["untrained"], name=f"line{k}")
-    end = bokeh_parts.plot("Strength of a pathway in the end, by the number of contexts it serves", "contexts that a pathway serves",
+    end = bk.plot("Strength of a pathway in the end, by the number of contexts it serves", "contexts that a pathway serves",
                      "strength in the end", x_range=FactorRange(factors=["1", "2", "3", "all"], name="sets"))  # fmt: skip
     end.vbar("size", top="length", source=bars, width=0.7, fill_color="colour", line_color=None)
     end.y_range.start = 0
     end.xgrid.grid_line_color = None
-    loss = bokeh_parts.plot("Loss over training", "epochs (of step 0.001)", "summed loss", height=200,
-                      x_range=bokeh_parts.span("time-right", 0, 2000), y_range=bokeh_parts.span("losses", 0, 60))  # fmt: skip
+    loss = bk.plot("Loss over training", "epochs (of step 0.001)", "summed loss", height=200,
+                      x_range=bk.span("time-right", 0, 2000), y_range=bk.span("losses", 0, 60))  # fmt: skip
     loss.line("t", "loss", source=curves, line_width=2.6, color=COLOURS["theory"])
-    controls = bokeh_parts.controls(
-        bokeh_parts.slider(name, "contexts", "contexts", 2, MOST, DEFAULT["contexts"], 1),
-        bokeh_parts.slider(name, "start", "initial strength", -9.0, -2.0, -6.0, 0.1, "power"),
-        bokeh_parts.slider(
-            name, "head", "head start for one context", 0.0, 4.0, 0.0, 0.05, "'× ' + Explorers.number(10 ** tick)"
-        ),
+    controls = bk.controls(
+        bk.slider(name, "contexts", "contexts", 2, MOST, DEFAULT["contexts"], 1),
+        bk.slider(name, "start", "initial strength", -9.0, -2.0, -6.0, 0.1, "power"),
+        bk.slider(name, "head", "head start for one context", 0.0, 4.0, 0.0, 0.05, "'× ' + Explorers.number(10 ** tick)"),
     )
-    return column(controls, bokeh_parts.rows(race, end), loss, sizing_mode="stretch_width")
-
-
-def picture() -> Figure:
-    """The explorer as it stands before any touch: the race, and its end."""
-    steps, number = list(range(0, 501, 10)), DEFAULT["contexts"]
-    lengths = torch.stack([contexts.race_of_all_sets(k, sigma(), number, DEFAULT["a0"], STEP) for k in steps])
-    size = (torch.tensor([1.0, 2, 4], dtype=torch.float64)[:, None] * lengths.square()).sum(1).sqrt()  # (times, sizes)
-    fig, (left, right) = plots.panels(2, height=2.6)
-    for k, (colour, words) in enumerate(zip(("tanh", "untrained", "gated", "linear"), ("1", "2", "3", "all"), strict=True)):
-        left.plot([1000 * STEP * step for step in steps], size[:, k], color=COLOURS[colour], label=words)
-        right.bar(words, float(size[-1, k]), color=COLOURS[colour])
-    plots.label_lines(left)
-    left.set(xlabel="epochs (of step 0.001)", ylabel="strength of one pathway")
-    right.set(xlabel="contexts that a pathway serves", ylabel="strength in the end")
-    return fig
+    return column(controls, bk.rows(race, end), loss, sizing_mode="stretch_width")

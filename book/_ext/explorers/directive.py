@@ -1,4 +1,4 @@
-"""`{explorer} name` on a page: a static picture with a caption, which scripts turn into something to play with.
+"""`{explorer} name` on a page: a figure of that page with a caption, which scripts turn into something to play with.
 
 Bokeh's own scripts are copied from its package into the built book, and only pages with an explorer load them. Nothing here is
 imported by a page's code, so no page goes stale when an explorer changes; its document is read again, that is all.
@@ -10,38 +10,37 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from base import TEMPLATES
+from base import TEMPLATES, Generated
 from docutils import nodes
-from explorers import EXPLORERS
-from sphinx.util.docutils import SphinxDirective
 
+from explorers import EXPLORERS
 from lib.files import read_json, write_whole
 
 HERE = Path(__file__).parent
 BOKEH = ("bokeh.min.js", "bokeh-widgets.min.js")
 
 
-class Explorer(SphinxDirective):
+class Explorer(Generated):
     """The explorer named, with the directive's content as its caption."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        name, docname = self.arguments[0], self.env.docname
+        name, about = self.arguments[0], self.env.metadata[self.env.docname]
         if name not in EXPLORERS:
             raise self.error(f"there is no explorer '{name}'; there are {', '.join(EXPLORERS)}")
-        known = made(name, Path(self.env.srcdir))
         for path in sources(name):
             self.env.note_dependency(str(path))
-        picture = nodes.container(classes=["explorer-static"])
-        picture += nodes.image(uri=f"/_build/explorers/{name}.png", alt=known["about"], candidates={})
-        caption = nodes.Element()
+        known, found = made(name, self.root), self.picture(self.page, EXPLORERS[name])
+        about["explorers"] = " ".join([*used(about), name])
+        static, caption = nodes.container(classes=["explorer-static"]), nodes.Element()
+        if found:
+            static += nodes.image(uri=found[0], alt=found[1], candidates={})
         self.state.nested_parse(self.content, self.content_offset, caption)
-        self.env.metadata[docname]["explorers"] = " ".join([*used(self.env.metadata[docname]), name])
         head, foot = TEMPLATES.get_template("explorer.html").render(name=name, **known).split("<!-- picture and caption -->")
         between = nodes.raw("", "<figcaption>", format="html")
-        return [nodes.raw("", head, format="html"), picture, between, *caption.children, nodes.raw("", foot, format="html")]
+        return [nodes.raw("", head, format="html"), static, between, *caption.children, nodes.raw("", foot, format="html")]
 
 
 def used(metadata: dict) -> list[str]:
@@ -55,19 +54,16 @@ def sources(name: str) -> list[Path]:
 
 
 def made(name: str, root: Path) -> dict:
-    """What a page shows of an explorer: `title`, `about`, Bokeh's `model` as text, `scripts` of its own; and its static picture.
+    """What a page shows of an explorer: `title`, `about`, Bokeh's `model` as text, `scripts` of its own.
 
     Kept under _build until one of its sources is newer, for Bokeh and torch take their time to load.
     """
     path = root / "_build" / "explorers" / f"{name}.json"
-    picture = path.with_suffix(".png")
-    if picture.exists() and path.exists() and path.stat().st_mtime > max(source.stat().st_mtime for source in sources(name)):
+    if path.exists() and path.stat().st_mtime > max(source.stat().st_mtime for source in sources(name)):
         return read_json(path)
     from explorers import bokeh_parts
 
     module = import_module(f"explorers.{name}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    module.picture().savefig(picture, dpi=220, metadata={"Software": None})
     known = {"title": module.__doc__.split(":")[0], "about": module.ABOUT, "model": bokeh_parts.document(module.layout())}
     known["scripts"] = list(getattr(module, "SCRIPTS", ()))
     write_whole(path, json.dumps(known))

@@ -7,11 +7,10 @@ import torch
 from bokeh.layouts import column
 from bokeh.models import ColumnDataSource, LinearColorMapper, Span
 from bokeh.models.layouts import Column
-from matplotlib.figure import Figure
 
+from explorers import bokeh_parts as bk
+from explorers import random_numbers
 from lib import complexity
-from explorers import bokeh_parts, random_numbers
-from lib import plots
 from lib.plots import COLOURS
 from lib.redshift import random_networks
 
@@ -58,17 +57,15 @@ def expected(setting: dict) -> dict:
 
 def layout() -> Column:
     """Controls above the picture and the points."""
-    name, ink = "functions", bokeh_parts.INK["light"]
+    name, ink = "functions", bk.INK["light"]
     picture = ColumnDataSource({"image": [np.zeros((SIDE, SIDE))]}, name="picture")
     kept = ColumnDataSource({"magnitude": [], "fourier": [], "colour": []}, name="kept")
     latest = ColumnDataSource({"magnitude": [], "fourier": []}, name="latest")
-    image = bokeh_parts.plot(
-        "The function of a random network as a grey picture", "", "", x_range=(-1, 1), y_range=(-1, 1), height=330
-    )
+    image = bk.plot("The function of a random network as a grey picture", "", "", x_range=(-1, 1), y_range=(-1, 1), height=330)
     image.axis.visible = image.grid.visible = False
     image.image("image", x=-1, y=-1, dw=2, dh=2, source=picture, color_mapper=LinearColorMapper(palette="Greys256"))
     low, high = complexity.fourier_plane(SIDE), complexity.fourier_flat(SIDE)
-    points = bokeh_parts.plot("Fourier complexity of the functions drawn so far against the weight magnitude",
+    points = bk.plot("Fourier complexity of the functions drawn so far against the weight magnitude",
                         "weight magnitude", "Fourier complexity",
                         x_axis_type="log", x_range=(0.4, 20), y_range=(low - 3, high + 3), height=330)  # fmt: skip
     points.xaxis.ticker = [0.5, 1, 2, 4, 8, 16]
@@ -82,23 +79,12 @@ def layout() -> Column:
     options = [("relu", "ReLU"), ("tanh", "tanh"), ("gaussian", "Gaussian"), ("sine", "sine")]
     for key, words in options:
         points.scatter([1], [-100], size=8, color=COLOURS[key], legend_label=words)  # out of sight: for the legend
-    bokeh_parts.legend(points)
-    controls = bokeh_parts.controls(
-        bokeh_parts.select(name, "activation", "activation", options, DEFAULT["activation"]),
-        bokeh_parts.slider(name, "magnitude", "weight magnitude", -1, 4, 2, 0.25, "(2 ** tick).toPrecision(2) * 1"),
-        bokeh_parts.slider(name, "depth", "hidden layers", 1, 6, DEFAULT["depth"], 1),
-        bokeh_parts.button(name, "again", "Draw again", "again", primary=True),
+    bk.legend(points)
+    controls = bk.controls(
+        bk.select(name, "activation", "activation", options, DEFAULT["activation"]),
+        bk.slider(name, "magnitude", "weight magnitude", -1, 4, 2, 0.25, "(2 ** tick).toPrecision(2) * 1"),
+        bk.slider(name, "depth", "hidden layers", 1, 6, DEFAULT["depth"], 1),
+        bk.button(name, "again", "Draw again", "again", primary=True),
         columns=4,
     )
-    return column(controls, bokeh_parts.rows(image, points), sizing_mode="stretch_width")
-
-
-def picture() -> Figure:
-    """One draw under two activations and three magnitudes."""
-    fig, axes = plots.panels(3, 2, height=1.7)
-    for row, activation in zip(axes, ("relu", "sine"), strict=True):
-        for ax, magnitude in zip(row, (1.0, 4.0, 16.0), strict=True):
-            shown = expected(DEFAULT | {"activation": activation, "magnitude": magnitude})
-            plots.image(ax, shown["image"].reshape(SIDE, SIDE), cmap="gray")
-            ax.set_xlabel(f"{activation}, magnitude {magnitude:g}: {float(shown['fourier']):.1f}", fontsize=9)
-    return fig
+    return column(controls, bk.rows(image, points), sizing_mode="stretch_width")

@@ -6,11 +6,10 @@ import torch
 from bokeh.layouts import column
 from bokeh.models import ColumnDataSource
 from bokeh.models.layouts import Column
-from matplotlib.figure import Figure
 
+from explorers import bokeh_parts as bk
+from explorers import random_numbers
 from lib import biases
-from explorers import bokeh_parts, random_numbers
-from lib import plots
 from lib.plots import COLOURS
 
 ABOUT = (
@@ -77,13 +76,13 @@ def expected(setting: dict) -> dict:
 
 def layout() -> Column:
     """Controls above the sheet to draw on and the error."""
-    name, ink = "kinks", bokeh_parts.INK["light"]
+    name, ink = "kinks", bk.INK["light"]
     goal, answer, path = (
         ColumnDataSource({a: [], b: []}, name=key)
         for key, a, b in (("target", "x", "y"), ("answer", "x", "y"), ("path", "step", "loss"))
     )
     kinks = ColumnDataSource({"x": [], "y": [], "size": []}, name="marks")
-    paper = bokeh_parts.plot("Sheet to draw a curve on, with the network's answer and its kinks", "input x", "output y",
+    paper = bk.plot("Sheet to draw a curve on, with the network's answer and its kinks", "input x", "output y",
                        x_range=(-1, 1), y_range=(-1.2, 1.2), height=340, name="paper")  # fmt: skip
     paper.line("x", "y", source=goal, color=COLOURS["data"], line_width=7, line_alpha=0.45, legend_label="your curve")
     paper.line("x", "y", source=answer, color=COLOURS["bias"], line_width=3, legend_label="the network")
@@ -99,35 +98,19 @@ def layout() -> Column:
         legend_label="kinks",
     )
     paper.styles = {"cursor": "crosshair"}
-    error = bokeh_parts.plot("Error over training", "step of learning", "loss / size of the curve", x_range=bokeh_parts.span("time", 0, 300),
+    error = bk.plot("Error over training", "step of learning", "loss / size of the curve", x_range=bk.span("time", 0, 300),
                        y_axis_type="log", y_range=(1e-4, 30), height=340)  # fmt: skip
     error.line("step", "loss", source=path, color=COLOURS["bias"], line_width=3)
     error.ygrid.grid_line_color = ink["grid"]
-    bokeh_parts.legend(paper)
-    controls = bokeh_parts.controls(
-        bokeh_parts.slider(name, "units", "hidden units", 3, 9, 6, 1, "2 ** tick"),
-        bokeh_parts.button(name, "learn", "Learn anew", "update", primary=True),
-        bokeh_parts.button(name, "again", "Other random weights", "again"),
+    bk.legend(paper)
+    controls = bk.controls(
+        bk.slider(name, "units", "hidden units", 3, 9, 6, 1, "2 ** tick"),
+        bk.button(name, "learn", "Learn anew", "update", primary=True),
+        bk.button(name, "again", "Other random weights", "again"),
     )
     return column(
-        bokeh_parts.choice(name, "curve", ("Hat", "Wave", "Stairs"), 1, "preset"),
+        bk.choice(name, "curve", ("Hat", "Wave", "Stairs"), 1, "preset"),
         controls,
-        bokeh_parts.rows(paper, error),
+        bk.rows(paper, error),
         sizing_mode="stretch_width",
     )
-
-
-def picture() -> Figure:
-    """The explorer's first curve, learned."""
-    goal, (net, start) = target("wave"), frozen(64, 4)
-    bias, losses = learned(net, start, goal, 1000)
-    x = grid()[:, 0]
-    fig, (left, right) = plots.panels(2, height=2.9)
-    left.plot(x, goal, color=COLOURS["data"], linewidth=5, alpha=0.45, label="a curve")
-    left.plot(x, biases.answers(net, bias, grid())[0, :, 0], color=COLOURS["bias"], label="the network")
-    left.plot(-bias[0] / net.w[:, 0], torch.full_like(bias[0], -1.1), "^", color=COLOURS["bias"], alpha=0.5, label="kinks")
-    left.set(xlabel="input x", ylabel="output y", xlim=(-1, 1), ylim=(-1.2, 1.2))
-    left.legend(fontsize=9)
-    right.plot(torch.tensor(losses) / goal.square().mean() * 2, color=COLOURS["bias"])
-    right.set(xlabel="step of learning", ylabel="loss / size of the curve", yscale="log")
-    return fig

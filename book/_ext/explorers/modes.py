@@ -4,11 +4,9 @@ import torch
 from bokeh.layouts import column
 from bokeh.models import ColumnDataSource
 from bokeh.models.layouts import Column
-from matplotlib.figure import Figure
 
+from explorers import bokeh_parts as bk
 from lib import linear
-from explorers import bokeh_parts
-from lib import plots
 from lib.plots import COLOURS, SEQUENCE
 
 ABOUT = (
@@ -41,33 +39,18 @@ def layout() -> Column:
     name = "modes"
     curves = ColumnDataSource({key: [] for key in ("t", "a1", "a2", "a3", "loss")}, name="curves")
     halves = ColumnDataSource({"t": [], "a": []}, name="halves")
-    left = bokeh_parts.plot("Strengths of three modes over training time", "training time", "strength of the mode",
-                      x_range=bokeh_parts.span("time-left", 0, 20), y_range=bokeh_parts.span("height", 0, 2))  # fmt: skip
-    right = bokeh_parts.plot("Loss over training time", "training time", "loss",
-                       x_range=bokeh_parts.span("time-right", 0, 20), y_range=bokeh_parts.span("losses", 0, 2))  # fmt: skip
+    left = bk.plot("Strengths of three modes over training time", "training time", "strength of the mode",
+                      x_range=bk.span("time-left", 0, 20), y_range=bk.span("height", 0, 2))  # fmt: skip
+    right = bk.plot("Loss over training time", "training time", "loss",
+                       x_range=bk.span("time-right", 0, 20), y_range=bk.span("losses", 0, 2))  # fmt: skip
     for k, colour in enumerate(SHADES):
         left.line("t", f"a{k + 1}", source=curves, color=colour, line_width=2.6, legend_label=f"mode {k + 1}")
-    left.scatter("t", "a", source=halves, size=7, fill_color=bokeh_parts.INK["light"]["ink"], line_color=None)
-    bokeh_parts.legend(left)
+    left.scatter("t", "a", source=halves, size=7, fill_color=bk.INK["light"]["ink"], line_color=None)
+    bk.legend(left)
     right.line("t", "loss", source=curves, color=COLOURS["theory"], line_width=2.6)
     sliders = [
-        bokeh_parts.slider(name, f"s{k + 1}", f"singular value {k + 1}", 0.2, 3.0, value, 0.05)
-        for k, value in enumerate(DEFAULT["s"])
+        bk.slider(name, f"s{k + 1}", f"singular value {k + 1}", 0.2, 3.0, value, 0.05) for k, value in enumerate(DEFAULT["s"])
     ]
-    sliders.append(bokeh_parts.slider(name, "start", "initial strength", -6.0, -1.0, -4.0, 0.1, "power"))
-    sliders.append(bokeh_parts.slider(name, "layers", "depth (matrices)", 1, 6, 2, 1))
-    return column(bokeh_parts.controls(*sliders), bokeh_parts.rows(left, right), sizing_mode="stretch_width")
-
-
-def picture() -> Figure:
-    """The explorer as it stands before any touch."""
-    times = torch.linspace(0, 16, 300, dtype=torch.float64)
-    shown = expected(DEFAULT | {"times": times.tolist()})
-    fig, (left, right) = plots.panels(2, height=2.6)
-    for k, colour in enumerate(SHADES):
-        left.plot(times, shown["strengths"][k], color=colour, label=f"mode {k + 1}")
-    plots.label_lines(left)
-    right.plot(times, shown["loss"], color=COLOURS["theory"])
-    left.set(xlabel="training time", ylabel="strength of the mode")
-    right.set(xlabel="training time", ylabel="loss")
-    return fig
+    sliders.append(bk.slider(name, "start", "initial strength", -6.0, -1.0, -4.0, 0.1, "power"))
+    sliders.append(bk.slider(name, "layers", "depth (matrices)", 1, 6, 2, 1))
+    return column(bk.controls(*sliders), bk.rows(left, right), sizing_mode="stretch_width")

@@ -5,13 +5,12 @@ from bokeh.events import Tap
 from bokeh.layouts import column
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.layouts import Column
-from matplotlib.figure import Figure
 
+from explorers import bokeh_parts as bk
+from explorers import random_numbers
 from lib.data import tasks
 from lib.gated.architectures import closed_forms, rivals, routing
 from lib.linear import random_matrix
-from explorers import bokeh_parts, random_numbers
-from lib import plots
 from lib.plots import COLOURS
 
 ABOUT = (
@@ -70,12 +69,12 @@ def expected(setting: dict) -> dict:
 
 def layout() -> Column:
     """Patterns, scale and buttons above the table of routes and the loss."""
-    name, ink = "routing", bokeh_parts.INK["light"]
+    name, ink = "routing", bk.INK["light"]
     keys = ("x", "y", "learned", "colour", "edge", "width", "mark", "ink")
     cells = ColumnDataSource({key: [] for key in keys}, name="cells")
     curves = ColumnDataSource({"step": [], "trained": [], "untrained": []}, name="curves")
     theory = ColumnDataSource({"step": [], "loss": []}, name="theory")
-    grid = bokeh_parts.plot("Table of routes: arrow keys move, the space bar trains a route or not", "input domain", "output domain",
+    grid = bk.plot("Table of routes: arrow keys move, the space bar trains a route or not", "input domain", "output domain",
                       x_range=(0.4, DOMAINS + 0.6), y_range=(DOMAINS + 0.6, 0.4), height=320, name="grid")  # fmt: skip
     grid.tags = [grid.tags[0], {"x": 0, "y": 0}]
     grid.grid.visible = False
@@ -89,37 +88,19 @@ def layout() -> Column:
             args={"grid": grid}, code="grid.tags[1].x = cb_obj.x; grid.tags[1].y = cb_obj.y; Explorers.act('routing', 'tap')"
         ),
     )
-    loss = bokeh_parts.plot("Loss on trained and untrained routes over training", "training step", "loss, relative to the start",
-                      x_range=bokeh_parts.span("time", 0, 300), y_range=(0, 1.3), height=320)  # fmt: skip
+    loss = bk.plot("Loss on trained and untrained routes over training", "training step", "loss, relative to the start",
+                      x_range=bk.span("time", 0, 300), y_range=(0, 1.3), height=320)  # fmt: skip
     loss.line(
         "step", "untrained", source=curves, color=COLOURS["tanh"], line_width=6, line_alpha=0.6, legend_label="untrained routes"
     )
     loss.line("step", "trained", source=curves, color=COLOURS["gated"], line_width=2.6, legend_label="trained")
     loss.line("step", "loss", source=theory, color=COLOURS["theory"], line_width=2, line_dash=[6, 4], legend_label="theory")
-    bokeh_parts.legend(loss)
+    bk.legend(loss)
     loss.xgrid.grid_line_color = ink["grid"]
-    pattern = bokeh_parts.choice(name, "pattern", PRESETS, 0, "preset")
-    controls = bokeh_parts.controls(
-        bokeh_parts.slider(name, "scale", "initial scale σ₀", 0.1, 2.5, 0.2, 0.05),
-        bokeh_parts.button(name, "go", "Start", "go", primary=True),
-        bokeh_parts.button(name, "again", "Other weights", "again"),
+    pattern = bk.choice(name, "pattern", PRESETS, 0, "preset")
+    controls = bk.controls(
+        bk.slider(name, "scale", "initial scale σ₀", 0.1, 2.5, 0.2, 0.05),
+        bk.button(name, "go", "Start", "go", primary=True),
+        bk.button(name, "again", "Other weights", "again"),
     )
-    return column(pattern, controls, bokeh_parts.rows(grid, loss), sizing_mode="stretch_width")
-
-
-def picture() -> Figure:
-    """The explorer after its first training."""
-    mask, data = torch.tensor(SETTINGS[0]["mask"]).reshape(DOMAINS, DOMAINS), task()
-    start = weights(0.2, 1)
-    run = routing.train(start, data, mask, step=LARGEST, steps=400, every=5)
-    fig, (left, right) = plots.panels(2, height=2.9)
-    learned = 1 - routing.route_losses(start, data)[0] / (0.5 * data.yy)
-    plots.image(left, learned, cmap="Oranges", vmin=0, vmax=1.4)
-    for out, into in mask.nonzero().tolist():
-        left.add_patch(plots.plt.Rectangle((into - 0.45, out - 0.45), 0.9, 0.9, fill=False, edgecolor="#222222", linewidth=1.6))
-    left.set(xlabel="input domain", ylabel="output domain")
-    for key, colour in (("trained", "gated"), ("untrained", "tanh")):
-        right.plot(run.time, run[key][:, 0] / (0.5 * data.yy), color=COLOURS[colour], label=f"{key} routes")
-    right.set(xlabel="training step", ylabel="loss, relative to the start")
-    right.legend()
-    return fig
+    return column(pattern, controls, bk.rows(grid, loss), sizing_mode="stretch_width")

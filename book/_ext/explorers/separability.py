@@ -6,13 +6,12 @@ import torch
 from bokeh.layouts import column
 from bokeh.models import ColumnDataSource, Span
 from bokeh.models.layouts import Column
-from matplotlib.figure import Figure
 
+from explorers import bokeh_parts as bk
+from explorers import random_numbers
 from lib import relu
 from lib.data import tasks
 from lib.linear import crossing
-from explorers import bokeh_parts, random_numbers
-from lib import plots
 from lib.plots import COLOURS
 from lib.relu import separability
 
@@ -59,34 +58,30 @@ def expected(setting: dict) -> dict:
 
 def layout() -> Column:
     """Margin, step and two buttons above four plots."""
-    name, ink = "separability", bokeh_parts.INK["light"]
+    name, ink = "separability", bk.INK["light"]
     source = {key: ColumnDataSource({c: [] for c in columns}, name=key) for key, columns in {
         "times": ("margin", "line", "xor"), "now": ("margin", "time"), "losses": ("step", "line", "xor", "relu"),
         "parts": ("step", "line", "xor", "other"), "units": ("x0", "y0", "x1", "y1", "colour"), "points": ("x", "y", "colour"),
     }.items()}  # fmt: skip
     line, xor, green = COLOURS["linear"], COLOURS["gated"], COLOURS["relu"]
-    race = bokeh_parts.plot(
-        "Steps to learn against the margin", "margin Δ", "steps to loss 0.2", x_range=(0, 2), y_range=(0, 140)
-    )
+    race = bk.plot("Steps to learn against the margin", "margin Δ", "steps to loss 0.2", x_range=(0, 2), y_range=(0, 140))
     race.line("margin", "line", source=source["times"], color=line, line_width=2.4, line_dash=[6, 4], legend_label="per class")
     race.line("margin", "xor", source=source["times"], color=xor, line_width=2.4, line_dash=[6, 4], legend_label="per point")
     race.scatter("margin", "time", source=source["now"], size=12, color=green, legend_label="ReLU network")
     race.add_layout(Span(name="here", location=0.6, dimension="height", line_color=ink["faint"], line_width=2))
-    loss = bokeh_parts.plot("Loss over training", "training step", "loss", x_range=(0, STEPS), y_range=(0, 0.53))
+    loss = bk.plot("Loss over training", "training step", "loss", x_range=(0, STEPS), y_range=(0, 0.53))
     loss.line("step", "relu", source=source["losses"], color=green, line_width=4, line_alpha=0.7, legend_label="ReLU network")
     for key, colour, words in (("line", line, "per class"), ("xor", xor, "per point")):
         loss.line("step", key, source=source["losses"], color=colour, line_width=2.2, line_dash=[6, 4], legend_label=words)
     loss.add_layout(Span(name="at-loss", location=12, dimension="height", line_color=ink["faint"], line_width=2))
-    arrows = bokeh_parts.plot("Incoming weights of the units as arrows among the four points", "", "", 
-                        x_range=(-1.9, 1.9), y_range=bokeh_parts.span("scene", -1, 1))  # fmt: skip
+    arrows = bk.plot("Incoming weights of the units as arrows among the four points", "", "", 
+                        x_range=(-1.9, 1.9), y_range=bk.span("scene", -1, 1))  # fmt: skip
     arrows.axis.visible = arrows.grid.visible = False
     square = [(x + 0.55 * y, 0.33 * y) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
     arrows.patch([p[0] for p in square], [p[1] for p in square], fill_color=ink["grid"], fill_alpha=0.45, line_color=ink["faint"])
     arrows.segment("x0", "y0", "x1", "y1", source=source["units"], color="colour", line_width=2)
     arrows.scatter("x", "y", source=source["points"], size=13, fill_color="colour", line_color=ink["ink"], line_width=2)
-    parts = bokeh_parts.plot(
-        "Which units do the work", "training step", "share of the work", x_range=(0, STEPS), y_range=(0, 1.02)
-    )
+    parts = bk.plot("Which units do the work", "training step", "share of the work", x_range=(0, STEPS), y_range=(0, 1.02))
     for key, colour, words in (
         ("line", line, "on for a class"),
         ("xor", xor, "for a point"),
@@ -95,33 +90,12 @@ def layout() -> Column:
         parts.line("step", key, source=source["parts"], color=colour, line_width=2.4, legend_label=words)
     parts.add_layout(Span(name="at-part", location=12, dimension="height", line_color=ink["faint"], line_width=2))
     for made in (race, loss, parts):
-        bokeh_parts.legend(made)
-    controls = bokeh_parts.controls(
-        bokeh_parts.slider(name, "margin", "margin Δ", 0.0, 2.0, 0.6, 0.02),
-        bokeh_parts.slider(name, "step", "training step", 0, STEPS, 12, 1),
-        bokeh_parts.button(name, "play", "Play the training", "play", primary=True),
-        bokeh_parts.button(name, "again", "Another network", "again"),
+        bk.legend(made)
+    controls = bk.controls(
+        bk.slider(name, "margin", "margin Δ", 0.0, 2.0, 0.6, 0.02),
+        bk.slider(name, "step", "training step", 0, STEPS, 12, 1),
+        bk.button(name, "play", "Play the training", "play", primary=True),
+        bk.button(name, "again", "Another network", "again"),
         columns=4,
     )
-    return column(controls, bokeh_parts.rows(race, loss, arrows, parts), sizing_mode="stretch_width")
-
-
-def picture() -> Figure:
-    """The explorer as it stands before any touch: the two upper plots."""
-    shown, margins = expected(SETTINGS[0]), torch.linspace(0.3, 2, 80, dtype=torch.float64)
-    fig, (left, right) = plots.panels(2, height=2.6)
-    for gating, colour, words in (
-        (separability.line_pathways(margins), "linear", "per class"),
-        (separability.xor_pathways(margins), "gated", "per point"),
-    ):
-        time = separability.time_to_loss(0.2, gating, gating.initial_strength(HIDDEN, STD**2), STEP)
-        plots.theory(left, margins, time, label=words, color=COLOURS[colour])
-    left.plot(0.6, float(crossing(torch.arange(STEPS + 1), shown["relu"], 0.2)), "o", color=COLOURS["relu"], markersize=9)
-    right.plot(shown["relu"], color=COLOURS["relu"], linewidth=3, alpha=0.7, label="ReLU network")
-    plots.theory(right, range(STEPS + 1), shown["line"], label="per class", color=COLOURS["linear"])
-    plots.theory(right, range(STEPS + 1), shown["xor"], label="per point", color=COLOURS["gated"])
-    left.set(xlabel="margin Δ", ylabel="steps to loss 0.2", ylim=(0, 140), xlim=(0, 2))
-    right.set(xlabel="training step", ylabel="loss")
-    left.legend()
-    right.legend()
-    return fig
+    return column(controls, bk.rows(race, loss, arrows, parts), sizing_mode="stretch_width")

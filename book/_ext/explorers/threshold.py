@@ -7,13 +7,11 @@ from bokeh.events import Tap
 from bokeh.layouts import column
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.layouts import Column
-from matplotlib.figure import Figure
 
+from explorers import bokeh_parts as bk
+from explorers.separability import network
 from lib import relu
 from lib.data import tasks
-from explorers import bokeh_parts
-from explorers.separability import network
-from lib import plots
 from lib.plots import COLOURS
 from lib.relu import linearization
 
@@ -71,15 +69,15 @@ def border(std: float, seed: int) -> float:
 
 def layout() -> Column:
     """A choice of task and sliders above the phase diagram and two curves."""
-    name, ink = "threshold", bokeh_parts.INK["light"]
+    name, ink = "threshold", bk.INK["light"]
     path = ColumnDataSource({key: [] for key in ("t", "relu", "linear", "on", "gating", "off")}, name="path")
-    task = bokeh_parts.choice(name, "task", ("Tree of eight items", "XOR with a margin"))
+    task = bk.choice(name, "task", ("Tree of eight items", "XOR with a margin"))
     task.tags = [{"x": 0, "y": 0}]
     diagrams = []
     logarithmic = {"y_axis_type": "log", "y_range": (7e-7, 6e-3), "x_axis_type": "log", "x_range": (7e-4, 3)}
     looks = {"tree": ("initial scale σ", logarithmic), "xor": ("margin Δ", {"x_range": (0, 1.6), "y_range": (-0.05, 1.25)})}
     for key, (label, axes) in looks.items():
-        made = bokeh_parts.plot(
+        made = bk.plot(
             "Phase diagram; the ring is where you are", "bias strength c", label, height=420, name=f"diagram-{key}", **axes
         )
         kept = ColumnDataSource({"c": [], "y": [], "colour": []}, name=f"kept-{key}")
@@ -101,15 +99,15 @@ def layout() -> Column:
             ("gated", "gating" if key == "tree" else "XOR"),
         ):
             made.scatter([1], [-9 if key == "xor" else 1], size=9, marker="square", color=COLOURS[colour], legend_label=words)
-        bokeh_parts.legend(made)
+        bk.legend(made)
         code = "task.tags[0].x = cb_obj.x; task.tags[0].y = cb_obj.y; Explorers.act('threshold', 'tap')"
         made.js_on_event(Tap, CustomJS(args={"task": task}, code=code))
         diagrams.append(made)
     diagrams[1].visible = False
     loss, states = (
-        bokeh_parts.plot(title, below, beside, height=height, x_range=bokeh_parts.span(clock, 0, 10), y_range=values)
+        bk.plot(title, below, beside, height=height, x_range=bk.span(clock, 0, 10), y_range=values)
         for title, below, beside, height, clock, values in (
-            ("Loss over training", "", "summed loss", 200, "time-top", bokeh_parts.span("losses", 0, 20)),
+            ("Loss over training", "", "summed loss", 200, "time-top", bk.span("losses", 0, 20)),
             ("Shares of units", "training time", "share of units", 220, "time-low", (-0.02, 1.02)),
         )
     )
@@ -120,37 +118,13 @@ def layout() -> Column:
     for key, colour, words in (("on", "linear", "on for all"), ("gating", "gated", "gating"), ("off", "untrained", "off")):
         states.line("t", key, source=path, color=COLOURS[colour], line_width=2.6, legend_label=words)
     for made in (loss, states):
-        bokeh_parts.legend(made)
-    controls = bokeh_parts.controls(
-        bokeh_parts.slider(name, "c", "bias strength c", -3.0, 0.3, -0.5, 0.05, "Number((10 ** tick).toPrecision(2))"),
-        bokeh_parts.slider(name, "std", "initial scale σ", -6.0, -2.5, -3.7, 0.05, "power"),
-        bokeh_parts.slider(name, "margin", "margin Δ", 0.0, 1.2, 0.5, 0.02),
-        bokeh_parts.button(name, "map", "Map it out", "map", primary=True),
+        bk.legend(made)
+    controls = bk.controls(
+        bk.slider(name, "c", "bias strength c", -3.0, 0.3, -0.5, 0.05, "Number((10 ** tick).toPrecision(2))"),
+        bk.slider(name, "std", "initial scale σ", -6.0, -2.5, -3.7, 0.05, "power"),
+        bk.slider(name, "margin", "margin Δ", 0.0, 1.2, 0.5, 0.02),
+        bk.button(name, "map", "Map it out", "map", primary=True),
         columns=4,
     )
     curves = column(loss, states, sizing_mode="stretch_width")
-    return column(
-        task, controls, bokeh_parts.rows(column(*diagrams, sizing_mode="stretch_width"), curves), sizing_mode="stretch_width"
-    )
-
-
-def picture() -> Figure:
-    """The predicted border, and the network at the explorer's first place."""
-    setting, (x, y) = SETTINGS[0], data(SETTINGS[0])
-    fig, (left, right) = plots.panels(2, height=2.9)
-    scales = [1e-6, 1e-5, 1e-4, 1e-3, 3e-3]
-    plots.theory(left, [border(std, 1) for std in scales], scales, label=None)
-    left.plot(10**-0.5, setting["std"], "o", markersize=12, fillstyle="none", color=COLOURS["bias"], markeredgewidth=2)
-    left.set(xscale="log", yscale="log", xlabel="bias strength c", ylabel="initial scale σ", xlim=(7e-4, 3))
-    for activation, colour in (("relu", "bias"), ("linear", "linear")):
-        weights = network(1, 9, HIDDEN, 15, setting["std"])
-        run = relu.train(weights, x, y, step=0.01, steps=1000, every=10, reduction="sum", activation=activation)
-        right.plot(
-            run.time * 0.01,
-            run["loss"],
-            color=COLOURS[colour],
-            label="ReLU with a bias" if activation == "relu" else "linear network",
-        )
-    right.set(xlabel="training time", ylabel="summed loss")
-    right.legend()
-    return fig
+    return column(task, controls, bk.rows(column(*diagrams, sizing_mode="stretch_width"), curves), sizing_mode="stretch_width")
