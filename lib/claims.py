@@ -370,6 +370,7 @@ def judge(claim: Claim, measured, interval: dict | None = None) -> str:
     number that no seed moves) is judged by itself.
     """
     ranges, found = intervals(interval), []
+    _, least, most = relation(claim)
     if not parts(measured):
         raise ClaimError(f"{claim.id}: nothing was measured")
     for name, value in parts(measured).items():
@@ -380,8 +381,8 @@ def judge(claim: Claim, measured, interval: dict | None = None) -> str:
         one = ranges.get(name)
         if one and is_mean(value, one):
             low, high = claim.holds(one["low"]), claim.holds(one["high"])
-            crosses = low != high or claim.holds(value) != low  # a range may hold in its middle alone
-            found.append(None if crosses else low)
+            around = not low and not high and one["low"] < most and one["high"] > least  # the whole range of `expect` is inside
+            found.append(None if low != high or around else low)
         else:
             found.append(claim.holds(value))
     if None in found and not (True in found and False in found):

@@ -155,13 +155,45 @@ def test_undetermined_is_a_verdict_that_binds(repository, shown):
         check("one-width", over=[6.0, 6.0001])
 
 
-def test_an_interval_decides_only_on_one_side_of_the_bound():
-    def interval(low, high):
-        return {"mean": (low + high) / 2, "low": low, "high": high, "spread": 1.0, "seeds": 5}
+@pytest.mark.parametrize(
+    ("expect", "low", "high", "verdict"),
+    [
+        ("in [1.9, 2.1]", 1.95, 2.05, "reproduced"),
+        ("in [1.9, 2.1]", 3.0, 4.0, "not reproduced"),
+        ("in [1.9, 2.1]", 1.95, 2.5, "undetermined"),  # the mean fails, the interval crosses
+        ("in [1.9, 2.1]", 1.85, 2.1, "undetermined"),  # the mean holds, the interval crosses
+        ("in [1.9, 2.1]", 1.0, 3.0, "undetermined"),  # it holds in the middle alone
+        ("in [1.9, 2.1]", 1.0, 2.6, "undetermined"),  # the mean fails, and yet the range is inside the interval
+        ("< 2", 1.0, 1.9, "reproduced"),
+        ("< 2", 1.0, 2.0, "undetermined"),
+        ("< 2", 2.0, 2.0, "not reproduced"),  # no seed differs, and it is not smaller
+    ],
+)
+def test_an_interval_that_crosses_the_bound_leaves_it_undetermined(expect, low, high, verdict):
+    mean = (low + high) / 2
+    interval = {"mean": mean, "low": low, "high": high, "spread": 1.0, "seeds": 5}
+    assert judge(claim(expect=expect), mean, interval) == verdict
+    worst = judge(claim(expect=expect), mean + 1e-6, interval)  # a worst case, say: no mean, judged by itself
+    assert worst == judge(claim(expect=expect), mean + 1e-6)
 
-    assert claims.decided(claim(), interval(1.95, 2.05)) and claims.decided(claim(), interval(3, 4))
-    assert not claims.decided(claim(), interval(1.95, 2.5)) and not claims.decided(claim(), None)
-    assert not claims.decided(claim(), {"a": interval(1.95, 2.05), "b": interval(1, 2)})
+
+def test_undetermined_parts_leave_the_whole_open_unless_others_differ():
+    def over(**means):
+        ranges = {name: {"mean": m, "low": m - r, "high": m + r, "spread": 1.0, "seeds": 5} for name, (m, r) in means.items()}
+        return judge(claim(), {name: m for name, (m, _) in means.items()}, ranges)
+
+    holds, fails, open_ = (2.0, 0.01), (5.0, 0.01), (2.1, 0.01)
+    assert over(a=holds, b=open_) == over(a=fails, b=open_) == over(a=open_) == "undetermined"
+    assert over(a=holds, b=fails, c=open_) == "reproduced in part"
+
+
+def test_numbers_that_are_not_finite_stop_the_book_and_no_other_run(repository, shown):
+    for numbers in ({"measured": math.nan}, {"measured": math.inf}, {"over": [1.0, math.nan]}):
+        with pytest.raises(claims.NotMeasured, match="one-width: .* finite number"):
+            check_of(repository)("one-width", **numbers)
+        assert shown == []
+        check_of(repository, width=4)("one-width", **numbers)
+        assert shown.pop()[0]["text/plain"].startswith("[not measured] one-width")
 
 
 def recorded_row(**changes) -> dict:
@@ -287,7 +319,8 @@ def test_every_claim_is_checked_by_its_page_with_the_declared_verdict(paper):
         assert name in measured, f"{entry.page} does not check {name}"
         assert measured[name]["verdict"] == entry.verdict, name
         if entry.verdict not in ("recorded", "undetermined"):
-            assert judge(entry, measured[name]["measured"]) == entry.verdict, f"{name}: the stored number says otherwise"
+            again = judge(entry, measured[name]["measured"], measured[name].get("interval"))
+            assert again == entry.verdict, f"{name}: the stored number says otherwise"
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -296,8 +329,9 @@ def test_the_largest_run_decides_and_its_finding_is_declared(paper):
         there = claims.recorded_in(entry.page).get(name)
         if there is None:
             assert not entry.finding, f"{name} declares a finding, but no recorded run measured it"
-        elif "undetermined" not in (entry.finding, entry.verdict):
-            assert judge(entry, there["measured"]) == (entry.finding or entry.verdict), f"{name}: declare what the run found"
+        elif entry.finding or entry.verdict != "undetermined":
+            found = judge(entry, there["measured"], there.get("interval"))
+            assert found == (entry.finding or entry.verdict), f"{name}: declare what the run found"
 
 
 @pytest.mark.parametrize("paper", PAPERS)
