@@ -29,11 +29,11 @@ check: setup           # under a minute: ruff, all unit tests, claims and pages 
 live: setup            # the book in the browser, executed and rendered anew on every save
 	@$(BIN)/pip install $(QUIET) -e '.[live]'
 	@$(BIN)/jupyter-book config sphinx . >/dev/null
-	@$(BIN)/sphinx-autobuild --host 127.0.0.1 --open-browser --pre-build "$(BIN)/python -m lib execute" --watch lib . _build/live
+	@$(BIN)/sphinx-autobuild --host 127.0.0.1 --open-browser --pre-build "$(BIN)/python -m lib execute" --re-ignore "(^|/)(_build|_runs|\.venv|\.git|__pycache__|conf\.py)(/|$$)" --watch lib . _build/live
 
 lab: setup             # the pages in JupyterLab; edits there and in the .md are kept in step by jupytext
 	@$(BIN)/pip install $(QUIET) -e '.[lab]'
-	@$(BIN)/jupyter lab --ip=127.0.0.1 book
+	@$(BIN)/jupyter lab --ip=127.0.0.1
 
 bench: setup           # what the fast paths of the library buy: fast beside plain, equal numbers asserted
 	@$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-json=book/benchmarks.json

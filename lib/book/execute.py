@@ -77,10 +77,21 @@ def refuse_if_edited(page: Page) -> None:
     racing = (notebook or {"metadata": {}})["metadata"].get("racing") or {}
     if notebook is None or pages.paired(page) or racing.get("pair") in (None, pages.inputs_digest(notebook)):
         return
+    if racing["pair"] != pages.inputs_digest(pages.source(page)):  # jupytext would keep the newer file's edit alone
+        raise Problem(
+            f"{page.name}: {page.markdown.name} and {page.notebook.name} were both edited; "
+            f"copy what you want from the notebook to the .md and delete the notebook, it is made again"
+        )
     raise Problem(
         f"{page.name}: {page.notebook.name} was edited and its .md does not have the edit; "
-        f"`jupytext --sync book/{page.name}.ipynb` carries it over"
+        f"`jupytext --sync --check-source-is-newer book/{page.name}.ipynb` carries it over"
     )
+
+
+def saved_elsewhere(page: Page) -> bool:
+    """Whether an editor wrote the notebook after an edit, in its own layout."""
+    notebook = pages.stored(page)
+    return (notebook["metadata"].get("racing") or {}).get("pair") != pages.inputs_digest(notebook)
 
 
 def told(error) -> str:
@@ -109,9 +120,10 @@ def write(page: Page, notebook: dict, fingerprint: dict) -> None:
         cell["metadata"].pop("execution", None)
     pictures.shrink(notebook)
     marks = {"outputs": freshness.outputs_digest(notebook), "pair": pages.inputs_digest(notebook)}
+    about = notebook["metadata"]  # of the .md, so that jupytext sees no difference between the two
     notebook["metadata"] = {
-        "jupytext": notebook["metadata"].get("jupytext", {}),
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "jupytext": about.get("jupytext", {}),
+        "kernelspec": about.get("kernelspec", {"display_name": "Python 3", "name": "python3"}),
         "language_info": {"name": "python"},
         "racing": {"fingerprint": fingerprint} | marks,
     }
@@ -148,7 +160,7 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
         if reasons:
             todo.append(page)
             print(f"  {page.name}: {', '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}", flush=True)
-        elif not pages.paired(page):
+        elif not pages.paired(page) or saved_elsewhere(page):
             try:
                 carry_prose(page)
                 print(f"  {page.name}: prose changed, outputs kept", flush=True)
