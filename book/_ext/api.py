@@ -1,7 +1,7 @@
 """The reference of `lib`: pages by sphinx.ext.autodoc from docstrings that are plain text, links in prose and code to them.
 
 sphinx-codeautolink finds names of `lib` in the code of all pages, links them and lists on the reference who uses what. It forgets
-what it knows of documents that are not read again; `restore` gives that back to it.
+what it knows of documents that are not read again; `recall` and `restore` give that back to it.
 """
 
 import ast
@@ -106,22 +106,24 @@ def state_of(app) -> SphinxCodeAutoLink:
     return next(owner for owner in owners if isinstance(owner, SphinxCodeAutoLink))
 
 
-def restore(app, env) -> list[str]:
-    """After reading: give codeautolink the links of documents that were not read again; the reference is written again if who
-    uses what has changed."""
+def recall(app, env) -> None:
+    """After reading: what the last build found in documents whose code is the same need not be found again."""
     state = state_of(app)
-    path = state.cache.cache_dir / state.cache.cache_filename if state.cache else Path("nowhere")
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path = state.cache.cache_dir / state.cache.cache_filename
+    state.before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for doc, found in list(state.cache.transforms.items()):
+        if [one.source for one in found] == [one["source"] for one in state.before.get(doc, [{"source": None}])]:
+            del state.cache.transforms[doc]
 
-    def uses(documents: dict) -> set[tuple[str, str]]:
-        return {(name["resolved_location"], doc) for doc, found in documents.items() for one in found for name in one["names"]}
 
-    again = {
-        doc: [{"names": [vars(name) for name in one.names]} for one in found] for doc, found in state.cache.transforms.items()
-    }
-    changed = uses(again) != uses({doc: found for doc, found in before.items() if doc in again})
-    for doc, found in before.items():
+def restore(app, env) -> list[str]:
+    """Then: give codeautolink the links of other documents back; the reference is written anew if who uses what has changed."""
+    state, again = state_of(app), False
+    for doc, found in state.before.items():
         if doc in state.cache.transforms or doc not in env.found_docs:
+            again |= {name["resolved_location"] for one in found for name in one["names"]} != {
+                name.resolved_location for one in state.cache.transforms.get(doc, []) for name in one.names
+            }
             continue
         state.cache.transforms[doc] = kept = []
         for one in found:
@@ -129,7 +131,7 @@ def restore(app, env) -> list[str]:
             kept.append(SourceTransform(**one | {"names": names, "example": CodeExample(**one["example"])}))
             for name in names:
                 state.code_refs.setdefault(name.resolved_location, []).append(kept[-1].example)
-    return [name for name in env.found_docs if name.startswith(LIBRARY)] if before and changed else []
+    return [name for name in env.found_docs if name.startswith(LIBRARY)] if again else []
 
 
 def note_written(app, pagename, templatename, context, doctree) -> None:
@@ -155,6 +157,7 @@ def setup(app) -> None:
     extension.CodeBlockAnalyser = Analyser
     app.setup_extension("sphinx_codeautolink")
     app.connect("autodoc-process-docstring", docstring, priority=400)  # before codeautolink adds to it
-    app.connect("env-updated", restore, priority=600)  # after codeautolink has made its references
+    app.connect("env-updated", recall, priority=400)  # before and after codeautolink makes its references
+    app.connect("env-updated", restore, priority=600)
     app.connect("doctree-resolved", link_literals)
     app.connect("html-page-context", note_written)

@@ -84,14 +84,15 @@ def several(claim: Claim, measured, like=None) -> str:
 class Generated(SphinxDirective):
     """A directive whose `text` is MyST, parsed in place. `shows` says what its document depends on.
 
-    claims: its part's claims.yml; part: also that part's notebooks and recorded runs; book: these of all parts, and the tables
-    of seeds, seconds and presets. Sphinx reads the document again when one of these files, or this extension, has changed.
+    claims: its part's claims.yml; part: also that part's notebooks and recorded runs; book: these of all parts, and other seeds;
+    costs: claims and recorded runs of all parts, seconds and presets. Sphinx reads the document again when one of these files, or
+    this extension, has changed.
     """
 
     shows = "part"
 
     def run(self) -> list[nodes.Node]:
-        self.depend(verdicts.parts(self.book) if self.shows == "book" else [self.part])
+        self.depend([self.part] if self.shows in ("claims", "part") else verdicts.parts(self.book))
         return self.build()
 
     def build(self) -> list[nodes.Node]:
@@ -99,11 +100,12 @@ class Generated(SphinxDirective):
 
     def depend(self, parts: list[str]) -> None:
         """Note the files from which something of these parts is shown."""
-        wanted = ["claims.yml"] if self.shows == "claims" else ["claims.yml", "*.ipynb", "recorded/*.json"]
+        wanted = {"claims": ["claims.yml"], "costs": ["claims.yml", "recorded/*.json"]}
+        wanted = wanted.get(self.shows, ["claims.yml", "*.ipynb", "recorded/*.json"])
+        shared = {"book": ["seeds.json"], "costs": ["seconds.json", "presets.yml"]}.get(self.shows, [])
         files = [path for part in parts for pattern in wanted for path in (self.book / part).glob(pattern)]
-        files += [self.book / name for name in ("seeds.json", "seconds.json", "presets.yml") if self.shows == "book"]
         files += [Path(__file__), Path(inspect.getfile(type(self))), *Path(__file__).parent.glob("templates/*")]
-        for path in files:
+        for path in files + [self.book / name for name in shared]:
             if path.exists():
                 self.env.note_dependency(str(path))
 

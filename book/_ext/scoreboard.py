@@ -177,7 +177,7 @@ class Errata(Generated):
 class CostTable(Generated):
     """What every page takes. As `sizes`: on a laptop, at the paper's size, recorded; as `execution-status`: what was executed."""
 
-    shows = "book"
+    shows = "costs"
 
     def text(self) -> str:
         taken = freshness.seconds(self.root)
