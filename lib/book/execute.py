@@ -49,7 +49,7 @@ async def execute(page: Page) -> float:
             raise Problem(f"{page.name} failed: {told(error)}") from None
         except CellTimeoutError:
             raise Problem(f"{page.name} failed: a cell took longer than {TIMEOUT} seconds") from None
-        except DeadKernelError:
+        except (DeadKernelError, AssertionError):  # nbclient cannot shut down a kernel that is gone
             raise Problem(f"{page.name} failed: its kernel died (was it killed, or out of memory?)") from None
         except (RuntimeError, OSError) as error:  # no kernel, no loopback
             raise Problem(f"{page.name} failed: its kernel does not answer ({' '.join(str(error).split())[:200]})") from None
