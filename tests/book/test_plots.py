@@ -1,21 +1,15 @@
 """Figures: colours that colour-blind readers tell apart, text that can be read, sharp pictures that stay small."""
 
+import base64
 import io
 import itertools
-import warnings
 
-import matplotlib as mpl
-import nbformat
 import numpy as np
 import pytest
-from nbclient import NotebookClient
 from PIL import Image
 
-from lib.press import plots
-from lib.press.environment import ROOT
-from lib.press.notebooks import nursery
-from lib.press.plots import pictures, style
-from lib.press.workbench import execution
+from lib import plots
+from lib.book import pictures
 
 # How colours look to readers without green (deuteranopia) or red (protanopia) cones; Machado et al. (2009), in linear RGB.
 EYES = {
@@ -45,8 +39,36 @@ def test_networks_have_colours_that_differ_for_every_eye(eye):
 
 @pytest.mark.parametrize("name", plots.COLOURS)
 def test_text_in_any_colour_can_be_read(name):
-    assert 1.05 / (style.luminance(plots.ink(plots.COLOURS[name])) + 0.05) >= 4.5
+    assert 1.05 / (plots.luminance(plots.ink(plots.COLOURS[name])) + 0.05) >= 4.5
     assert plots.ink("#000000") == (0, 0, 0)  # what is dark enough stays
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_labels_of_lines_do_not_touch_and_stay_inside(scale):
+    fig, ax = plots.panels()
+    for end in (1.0, 1.02, 30.0):
+        ax.plot([1, 2, 5], [1, 3, end], label=f"{end}")
+    ax.set(yscale=scale)
+    plots.label_lines(ax)
+    heights = sorted(text.get_position()[1] for text in ax.texts)
+    plots.plt.close(fig)
+    assert len(heights) == 3 and min(np.diff(heights)) >= 0.064 and heights[0] >= 0 and heights[-1] <= 1
+    assert ax.get_legend() is None
+
+
+def test_a_band_is_the_mean_with_its_range_or_deviation():
+    samples = np.array([[0.0, 2.0], [2.0, 6.0]])
+    for spread, edges in (("range", ([0, 2], [2, 6])), ("std", (1 - np.sqrt(2), 1 + np.sqrt(2)))):
+        fig, ax = plots.panels()
+        (line,) = plots.band(ax, [0, 1], samples, "#000000", spread=spread)
+        corners = ax.collections[0].get_paths()[0].vertices
+        plots.plt.close(fig)
+        assert line.get_ydata().tolist() == [1, 4]
+        low, high = corners[corners[:, 0] == 0][:, 1].min(), corners[corners[:, 0] == 0][:, 1].max()
+        assert (low, high) == pytest.approx((edges[0], edges[1]) if spread == "std" else (0, 2))
+
+
+# --- pictures that are kept in git -----------------------------------------------------------------------------------
 
 
 def png(picture: Image.Image) -> bytes:
@@ -61,83 +83,27 @@ def test_pictures_get_smaller_but_look_the_same():
     plots.theory(ax, [0, 59], [0, 39])
     text = io.BytesIO()
     fig.savefig(text, dpi=220)
+    plots.plt.close(fig)
     before = text.getvalue()
     after = pictures.smaller(before)
     assert len(after) < 0.7 * len(before) and pictures.smaller(after) == after
     old, new = (np.asarray(Image.open(io.BytesIO(one)).convert("RGB"), dtype=float) for one in (before, after))
-    assert old.shape == new.shape and np.abs(old - new).mean() < 2
-    assert pictures.width(before) == old.shape[1]
+    assert old.shape == new.shape and np.abs(old - new).mean() < 2 and pictures.width(before) == old.shape[1]
 
 
-def test_colours_that_are_common_stay_as_they_are():
+def test_colours_that_are_common_stay_as_they_are_and_transparency_becomes_white():
     rng = np.random.default_rng(0)
     few = rng.integers(0, 256, (100, 3), dtype=np.uint8)[rng.integers(0, 100, (90, 120))]
     assert (np.asarray(pictures.quantised(Image.fromarray(few)).convert("RGB")) == few).all()
-    many = few.copy()
-    many[:20] = rng.integers(100, 110, (20, 120, 3))  # a thousand more, much alike
-    shown = np.asarray(pictures.quantised(Image.fromarray(many)).convert("RGB")).astype(int)
-    assert (shown[20:] == many[20:]).all() and np.abs(shown[:20] - many[:20]).max() <= 5
-
-
-def test_transparent_pictures_become_white():
-    after = pictures.smaller(png(Image.effect_noise((80, 80), 90).convert("RGBA")))
     clear = Image.new("RGBA", (80, 80), (255, 0, 0, 0))
     clear.paste(Image.effect_noise((40, 80), 90).convert("RGBA"), (0, 0))
     shown = Image.open(io.BytesIO(pictures.smaller(png(clear)))).convert("RGB")
-    assert shown.getpixel((79, 5)) == (255, 255, 255) and after
+    assert shown.getpixel((79, 5)) == (255, 255, 255)
 
 
 def test_shrinking_a_notebook_touches_pictures_only():
-    import base64
-
     noise = base64.b64encode(png(Image.effect_noise((300, 300), 80).convert("RGB"))).decode()
     notebook = {"cells": [{"outputs": [{"data": {"image/png": noise, "text/plain": "x"}}, {"text": "y"}]}, {"source": ""}]}
     pictures.shrink(notebook)
     data = notebook["cells"][0]["outputs"][0]["data"]
     assert len(data["image/png"]) < len(noise) and data["text/plain"] == "x"
-
-
-@pytest.mark.parametrize("scale", ["linear", "log"])
-def test_labels_of_lines_stand_where_they_would_if_the_figure_had_been_drawn_before(scale):
-    """Their places are shares of the axes: limits decide, not where on the figure the axes come to lie."""
-    places = []
-    for drawn in (False, True):
-        fig, axes = plots.panels(2, sharey=True)
-        for number, ax in enumerate(axes):
-            for end in (1.0, 1.02, 30.0):
-                ax.plot([1, 2, 5], [1, 3, end * (number + 1)], label=f"{end}")
-            ax.set(yscale=scale)
-        if drawn:
-            fig.canvas.draw()
-        for ax in axes:
-            plots.label_lines(ax)
-        places.append([text.get_position() for ax in axes for text in ax.texts])
-        plots.plt.close(fig)
-    assert len(places[0]) == 6
-    np.testing.assert_allclose(*places, atol=1e-12)
-
-
-def test_the_figure_that_forks_begin_with_leaves_nothing_behind():
-    """A kernel that is a fork draws as a new one does: same settings, no open figure, no warning that was shown already."""
-    settings, figures = dict(mpl.rcParams), plots.plt.get_fignums()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        nursery.draw()
-    assert dict(mpl.rcParams) == settings and plots.plt.get_fignums() == figures
-
-
-COUNTED = """
-from matplotlib.figure import Figure
-from lib.press import plots
-drawn, plain = [], Figure.draw
-Figure.draw = lambda self, renderer: drawn.append(self) or plain(self, renderer)
-"""
-
-
-def test_a_notebook_draws_a_figure_to_show_it_and_not_before(nursed):
-    """Once to find its edges and once to show it; pyplot would draw it for nobody at the end of a cell."""
-    cells = [COUNTED, "fig, axes = plots.panels(2)\naxes[0].plot([1, 2]);", "print(len(drawn))"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    with nursery.used():
-        NotebookClient(notebook, kernel_name="python3").execute(env=execution.kernel_environment(ROOT))
-    assert "image/png" in notebook.cells[1].outputs[0]["data"] and notebook.cells[2].outputs[0]["text"] == "2\n"

@@ -1,0 +1,74 @@
+"""How the code hangs together: who may import whom, everything public described, machinery that stays small."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("linear", "data", "complexity", "gated", "relu", "redshift", "biases")  # each uses only those before it
+MODULES = sorted([*(ROOT / "lib").glob("**/*.py"), *(ROOT / "book" / "_ext").glob("**/*.py")])
+MACHINERY = [path for path in MODULES if path.relative_to(ROOT).parts[1] not in ROOMS]
+
+
+def name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(code: str, package: str = "") -> set[str]:
+    """Dotted names of everything that a module imports, also inside of its functions; `package` is where it lies."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ["", *package.split(".")][1 : len(package.split(".")) - node.level + 2] if node.level else []
+            found |= {".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names}
+    return found
+
+
+def forbidden(module: str) -> tuple[str, ...]:
+    """What this module may not import."""
+    part = (module.split(".") + [""])[1]
+    if part in ROOMS:
+        return (*(f"lib.{room}" for room in ROOMS[ROOMS.index(part) + 1 :]), "lib.book", "lib.claims", "book")
+    if part in ("claims", "plots", "files"):
+        return (*(f"lib.{room}" for room in ROOMS), "lib.book", "book")
+    return ("book",) if part == "book" and module.startswith("lib.") else ()
+
+
+def broken(module: str, taken: set[str]) -> list[str]:
+    """Which of the taken names it may not import."""
+    return sorted(one for one in taken for wrong in forbidden(module) if one == wrong or one.startswith(wrong + "."))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_a_module_imports_only_what_stands_before_it(path):
+    package = name(path) if path.stem == "__init__" else name(path).rpartition(".")[0]
+    assert broken(name(path), imports(path.read_text(encoding="utf-8"), package)) == []
+
+
+def test_a_wrong_import_is_noticed():
+    code = "from lib.gated import race\nimport lib.book.runs\nfrom lib import plots\ndef f():\n    from ..relu import contexts"
+    assert broken("lib.data.tasks", imports(code, "lib.data")) == ["lib.book.runs", "lib.gated.race", "lib.relu.contexts"]
+    assert broken("lib.claims", {"lib.book.pages"}) and not broken("lib.book.pages", {"lib.claims", "lib.data.datasets"})
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "book").glob("*/*.md")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_no_page_imports_the_machinery(path):
+    cells = path.read_text(encoding="utf-8").split("```{code-cell}")[1:]
+    assert [cell for cell in cells if re.search(r"^\s*(from|import) lib(\.| import )book", cell.split("```")[0], re.M)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_everything_public_is_described(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    public = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    silent = [node.name for node in public if not node.name.startswith("_") and not ast.get_docstring(node)]
+    assert ast.get_docstring(tree) and silent == []
+
+
+def test_the_machinery_stays_small():
+    lines = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MACHINERY}
+    assert sum(lines.values()) <= 4500, sorted(lines.items(), key=lambda item: -item[1])
