@@ -1,4 +1,6 @@
-"""The library behind the book *Racing to Simplicity*: eight rooms, named after the science.
+"""The library behind the book *Racing to Simplicity*.
+
+The science, in the order in which its folders may import each other:
 
     linear      deep linear networks: closed forms of their modes, chains of matrices, descent, random draws
     data        the papers' synthetic tasks and the real images
@@ -7,28 +9,20 @@
     relu        ReLU networks from small weights: gates, contexts, separability, early linearisation
     redshift    random, trained, painting and writing networks, and their infinite-width limit
     biases      frozen random weights with learned biases or masks, the recurrent variant, the theory
-    press       the book's own machinery: claims, pages, runs, sweeps, directives, plots, commands
 
-Every room's docstring says what is inside and shows five lines that run: `help(lib.gated)`. Importing a room costs
-nothing; what it holds is imported when it is first used.
-
-A room may use those that stand before it in `ROOMS`, never one behind it. The press prints the science and is not part
-of it: the only thing that science takes from it is `plots`, where it draws.
+What every page imports: `claims` (statements and verdicts) and `plots` (one figure style); both read files with `files`.
+`book` finds, executes, runs and counts pages; no page imports it.
 """
 
 import sys
 from importlib import import_module
 
-ROOMS = ("linear", "data", "complexity", "gated", "relu", "redshift", "biases", "press")
+ROOMS = ("linear", "data", "complexity", "gated", "relu", "redshift", "biases")
 
 
 def door(room, inside):
-    """(`__getattr__`, `__dir__`, `__all__`) of a room that holds the modules `inside`, {module: names it shows at the door}.
-
-    Modules are imported on first use, so that a page depends on those that it uses and on no others.
-    """
     home = {name: module for module, names in inside.items() for name in names}
-    names = sorted(list(inside) + list(home))  # old interpreters parse this file, too
+    names = sorted(list(inside) + list(home))
 
     def get(name):
         if name in home:
@@ -36,11 +30,8 @@ def door(room, inside):
         elif name in inside:
             value = import_module(room + "." + name)
         else:
-            raise AttributeError("there is no %r in %s; it holds %s" % (name, room, ", ".join(names)))  # noqa: UP031
+            raise AttributeError(f"there is no {name!r} in {room}; it holds {', '.join(names)}")
         setattr(sys.modules[room], name, value)
         return value
 
     return get, lambda: names, names
-
-
-__getattr__, __dir__, __all__ = door(__name__, {room: () for room in ROOMS})
