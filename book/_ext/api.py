@@ -32,18 +32,18 @@ class Reference(Generated):
     def run(self) -> list[nodes.Node]:
         package = self.arguments[0]
         folder = self.root / package.replace(".", "/")
-        automodule = "```{{eval-rst}}\n.. automodule:: {}\n   :{}members: {}\n```"
+        automodule = "```{{eval-rst}}\n.. automodule:: {}\n   :members: {}\n```"
         if not folder.is_dir():
-            return self.parse(automodule.format(package, "", self.options.get("members", "")))
+            return self.parse(automodule.format(package, self.options.get("members", "")))
         text = (folder / "__init__.py").read_text(encoding="utf-8")
         modules = [path.relative_to(folder) for path in folder.glob("**/*.py") if not path.stem.startswith("_")]
         modules.sort(key=lambda path: (text.find(path.parts[0].removesuffix(".py")) % len(text), path))  # as they are introduced
-        shown = [automodule.format(package, "no-", "")]
+        shown = []
         for path in modules:
             name = f"{package}.{path.with_suffix('').as_posix().replace('/', '.')}"
-            shown.append(f"## `{name.removeprefix('lib.')}`\n\n{automodule.format(name, '', '')}")
+            shown.append(f"## `{name.removeprefix('lib.')}`\n\n{automodule.format(name, '')}")
             self.env.note_dependency(str(folder / path))
-        return self.parse(shown[0]) + self.parse("\n\n".join(shown[1:]), sections=True)
+        return self.parse("\n\n".join(shown), sections=True)
 
 
 def docstring(app, what, name, obj, options, lines: list[str]) -> None:
@@ -57,6 +57,11 @@ def docstring(app, what, name, obj, options, lines: list[str]) -> None:
         else:
             blocks.append(paragraph)
     lines[:] = "\n\n".join(program(block) if block.startswith("    ") else block for block in blocks).split("\n") + [""]
+
+
+def signature(app, what, name, obj, options, arguments, returned) -> tuple[str, None] | None:
+    """autodoc: of a msgspec structure the names of its fields, instead of their annotations."""
+    return (f"({', '.join(obj.__struct_fields__)})", None) if hasattr(obj, "__struct_fields__") else None
 
 
 def program(block: str) -> str:
@@ -92,7 +97,7 @@ def link_literals(app, doctree, docname: str) -> None:
         name = literal.astext().strip().removesuffix("()")
         page = LIBRARY + name.removeprefix("lib.")
         target = known.get(name) or (page if name.startswith("lib.") and page in app.env.found_docs else None)
-        if target and not isinstance(literal.parent, nodes.reference):
+        if target and not isinstance(literal.parent, nodes.reference | nodes.title):
             document, _, anchor = target.partition("#")
             address = app.builder.get_relative_uri(docname, document) + (f"#{anchor}" if anchor else "")
             link = nodes.reference("", "", internal=True, refuri=address, classes=["lib-link"])
@@ -135,9 +140,10 @@ def restore(app, env) -> list[str]:
 
 
 def note_written(app, pagename, templatename, context, doctree) -> None:
-    """Every page that is written gets its links, whatever made Sphinx write it."""
+    """Every page that is written gets its links, whatever made Sphinx write it; who uses what is said in plain words."""
     if doctree is not None:
         state_of(app).outdated_docs.add(str(Path(pagename)))
+        context["body"] = context["body"].replace("<summary>Expand for references to ", "<summary>Pages that use ")
 
 
 class Analyser(CodeBlockAnalyser):
@@ -157,6 +163,7 @@ def setup(app) -> None:
     extension.CodeBlockAnalyser = Analyser
     app.setup_extension("sphinx_codeautolink")
     app.connect("autodoc-process-docstring", docstring, priority=400)  # before codeautolink adds to it
+    app.connect("autodoc-process-signature", signature)
     app.connect("env-updated", recall, priority=400)  # before and after codeautolink makes its references
     app.connect("env-updated", restore, priority=600)
     app.connect("doctree-resolved", link_literals)

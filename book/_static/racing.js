@@ -16,7 +16,7 @@
       const number = (kind) => some.filter((row) => row.dataset.kind === kind).length;
       const slips = new Set(some.filter((row) => row.dataset.slip).map((row) => row.dataset.slip)).size;
       const words = [[number("statement") + number("finding"), "claim"], [slips, "slip"], [number("check"), "check"]];
-      return words.filter(([n], i) => n || !i).map(([n, word]) => `${n} ${word}${n === 1 ? "" : "s"}`).join(", ");
+      return words.filter(([n]) => n).map(([n, word]) => `${n} ${word}${n === 1 ? "" : "s"}`).join(", ") || "nothing";
     }
 
     function apply(remember) {
