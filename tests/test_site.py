@@ -28,9 +28,8 @@ TOUCH = {"has_touch": True, "reduced_motion": "reduce"}
 DOTS = 0.25  # for each of a screen's: nobody looks at the picture, and drawing it would cost a tenth of these tests
 PAGES = {f"book/{page.name}": page for page in pages.all_pages()}
 DOCUMENTS = re.findall(r"(?:file|root): (book/\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-EXPLORER = re.compile(r"^```\{explorer\} (\w+)", re.M)
 TEXTS = {document: page.markdown.read_text(encoding="utf-8") for document, page in PAGES.items()}
-EXPLORERS = {name: document for document, text in TEXTS.items() for name in EXPLORER.findall(text)}
+EXPLORERS = {name: document for document, text in TEXTS.items() for name in re.findall(r"^```\{explorer\} (\w+)", text, re.M)}
 
 
 @pytest.fixture(scope="session")
@@ -183,11 +182,9 @@ def test_the_front_page_leads_to_every_main_result_and_on_to_the_book(chromium, 
     with visit(chromium, book / "book" / "intro.html") as tab:
         targets = tab.locator(".paper-card li a").evaluate_all("all => all.map(a => a.href.split('#')[1])")
         assert sorted(targets) == sorted(main)
-        words = r"(✓ holds|◐ in part|✗ does not hold|\? undetermined)"
-        assert all(re.match(words, text) for text in tab.locator(".paper-card li").all_inner_texts())
-        footer = tab.locator(".bd-footer-content")
-        footer.scroll_into_view_if_needed()
-        assert "Code: MIT. Text and figures: CC BY 4.0." in footer.inner_text()
+        words = tab.locator(".paper-card li").all_inner_texts()
+        assert all(re.match(r"(✓ holds|◐ in part|✗ does not hold|\? undetermined)", text) for text in words)
+        assert "Code: MIT. Text and figures: CC BY 4.0." in tab.locator(".bd-footer-content").inner_text()
         assert "/book/deep_linear/" in tab.locator("a.right-next").evaluate("link => link.href")
         arrive(tab, tab.locator(".paper-card li a").first)
 
@@ -212,16 +209,15 @@ def test_every_square_and_every_card_of_the_scoreboard_lands_on_its_row(chromium
     with visit(chromium, book / "book" / "scoreboard.html") as tab:
         squares = tab.locator("a.square").evaluate_all("all => all.map(a => a.href)")
         cards = tab.locator("li.card-row .statement > a").evaluate_all("all => all.map(a => a.href)")
-    rows = [claim for claim, _ in verdicts.rows(BOOK)]
-    assert len(squares) == len([claim for claim in rows if claim.rank != "check"]) and len(cards) == len(rows)
+    ranks = [claim.rank for claim, _ in verdicts.rows(BOOK)]
+    assert len(cards) == len(ranks) and len(squares) == len(ranks) - ranks.count("check")
     for target in squares + cards:
         page, _, name = target.removeprefix(f"{book.as_uri()}/").partition("#")
         assert name in there[page], f"{target} leads to no row"
 
 
 def test_the_scoreboard_can_be_filtered_and_the_filter_is_in_the_address(chromium, book):
-    board, shown = book / "book" / "scoreboard.html", "li.card-row:not([hidden])"
-    left = f"number => document.querySelectorAll('{shown}').length == number"
+    board, left = book / "book" / "scoreboard.html", "n => document.querySelectorAll('li.card-row:not([hidden])').length == n"
     race = [claim for claim, _ in verdicts.rows(BOOK, ["neural_race"])]
     ours = [claim for claim in race if verdicts.group(claim) == "finding"]
     with visit(chromium, board) as tab:
@@ -230,7 +226,7 @@ def test_the_scoreboard_can_be_filtered_and_the_filter_is_in_the_address(chromiu
         tab.select_option("[name=kind]", "finding")
         until(tab, left, len(ours))
         until(tab, "words => document.querySelector('.board-count').innerText.includes(words)", f"{len(ours)} claim")
-        assert tab.locator(shown).first.is_visible()
+        assert tab.locator("li.card-row:not([hidden])").first.is_visible()
         until(tab, "['paper=neural_race', 'kind=finding'].every(words => location.search.includes(words))")
         tab.click("button[type=reset]")
         until(tab, "document.querySelectorAll('li.card-row[hidden]').length == 0")
@@ -269,8 +265,7 @@ def test_verdicts_can_be_taken_away(book):
         assert [(line["id"], line["verdict"]) for line in csv.DictReader(file)] == rows
 
 
-# --- explorers: what they compute is held against lib in tests/ext/test_explorers.py ------------------------------------
-
+# Explorers: what they compute is held against lib in tests/ext/test_explorers.py.
 SLIDERS, PLOTS = "figure.explorer .noUi-handle", "figure.explorer [role=img]"
 
 
@@ -334,8 +329,8 @@ def test_a_route_is_chosen_by_click_touch_and_keys_and_a_curve_is_drawn(chromium
         tab.mouse.click(*in_first_plot(tab, 0.55, 0.12))  # a cell of the upper row that is not trained
         until(tab, f"number => {trained} === number", before + 1)
         tab.locator(PLOTS).first.focus()
-        tab.keyboard.press("ArrowDown")
-        tab.keyboard.press("Space")
+        for key in ("ArrowDown", "Space"):
+            tab.keyboard.press(key)
         until(tab, f"number => {trained} === number", before)
     with visit(chromium, book / f"{EXPLORERS['routing']}.html", **TOUCH) as tab:
         tab.set_viewport_size(PHONE)
