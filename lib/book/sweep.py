@@ -42,7 +42,8 @@ def axis(text: str) -> tuple[str, list[str]]:
     if ":" not in values:
         return name, values.split(",")
     try:
-        start, stop, step = (*map(Decimal, values.split(":")), Decimal(1))[:3]
+        start, stop, *step = map(Decimal, values.split(":"))
+        (step,) = step or [Decimal(1)]
         if not (step > 0 and stop >= start):
             raise Problem(f"the range '{values}' is empty: it needs a stop above its start and a step above zero")
         steps = (stop - start) / step
