@@ -37,6 +37,7 @@ DIRECTIVES = {
     "errata": scoreboard.Errata,
     "sizes": scoreboard.CostTable,
     "execution-status": scoreboard.CostTable,
+    "benchmarks": scoreboard.Benchmarks,
     "reference": api.Reference,
 }
 

@@ -9,6 +9,7 @@ from lib.book import freshness, pages, parameters, runs, verdicts
 from lib.book.pages import Page
 from lib.book.verdicts import plural
 from lib.claims import SLIP, Claim
+from lib.files import read_json
 
 KINDS = {
     "statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print",
@@ -203,3 +204,23 @@ class CostTable(Generated):
         size = f"{page.notebook.stat().st_size / 1e6:.1f} MB"
         cells = [self.words(page.name, page.name), len(pages.code(notebook)), counted(mine), f"{seconds:.1f}", size, state]
         return f"| {' | '.join(map(str, cells))} |"
+
+
+class Benchmarks(Generated):
+    """What `make bench` recorded last: each fast path beside the plain program for the same numbers (a group of two)."""
+
+    def run(self) -> list[nodes.Node]:
+        path = self.book / "benchmarks.json"
+        if not path.exists():
+            return self.parse("No run is recorded yet; `make bench` makes one.")
+        self.env.note_dependency(str(path))
+        recorded, groups = read_json(path), {}
+        for one in recorded["benchmarks"]:
+            groups.setdefault(one["group"] or one["name"], []).append((one["stats"]["median"], one["name"]))
+        lines = ["| what | plain | fast | ratio |", "|---|--:|--:|--:|"]
+        for name, found in sorted(groups.items()):
+            plain, fast = max(found, key=lambda one: ("plain" in one[1], one[0]))[0], min(found)[0]
+            lines.append(f"| {name.replace('_', ' ')} | {1000 * plain:.3g} ms | {1000 * fast:.3g} ms | {plain / fast:.2g} |")
+        about = recorded["machine_info"]
+        machine = f"{about.get('cpu', {}).get('brand_raw', about.get('machine', ''))}, Python {about.get('python_version', '')}"
+        return self.parse(f"Recorded on {recorded['datetime'][:10]} ({machine}); medians.\n\n" + "\n".join(lines))
