@@ -22,7 +22,7 @@ DOCUMENTS = [pages.ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
 DOCUMENTS += [path for path in sorted((pages.ROOT / "book").glob("**/*.md")) if not path.parent.name.startswith("_")]
 PRINTED = re.compile(r"(?:^|`|\$ )(?:\.venv/bin/)?((?:python -m lib|make) [^`\n#]+)", re.M)
 PLACEHOLDER = re.compile(r"…|\b[A-Z]{3,}\b|my_paper|first-host|cluster\.yml")  # PAGE, RUN, files that readers write
-SECONDS = 60  # that a cell may take
+SECONDS = 300  # that a cell may take
 # Figures are drawn, small and once, but not laid out, which would take half of a page's time; at the book's size they are.
 SKETCHES = (
     "import matplotlib, lib.plots; from matplotlib_inline.backend_inline import set_matplotlib_formats as show;"
