@@ -37,7 +37,6 @@ __getattr__, __dir__, __all__ = door(
         "chains": ("small_weights", "product", "statistics_gradient", "statistics_loss", "train_on_statistics"),
         "descent": ("Adam", "GradientDescent", "Recording", "cosine", "crossing", "descend", "one_thread"),
         "adam": (),
-        "backpropagation": (),
         "products": (),
         "blocks": (),
         "curves": (),

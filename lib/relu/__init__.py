@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = door(
     {
         "networks": (
             "initial_weights",
-            "preactivations",
+            "preactivation",
             "output",
             "hidden",
             "loss",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.linear import axes
-from lib.relu.networks import Kind, preactivations
+from lib.relu.networks import Kind, preactivation
 
 # --- patterns -------------------------------------------------------------------------------------------------------
 
@@ -19,12 +19,9 @@ from lib.relu.networks import Kind, preactivations
 def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:
     """Which items switch which units of hidden layer `layer` on: (..., units, items), boolean.
 
-    Make Haste Slowly's step(h). The options are those of `preactivations`.
+    Make Haste Slowly's step(h). The options are those of `preactivation`.
     """
-    layers = len(weights) - 1
-    if not 0 <= layer < layers:
-        raise ValueError(f"gates: there are {layers} hidden layers, counted from 0, and none is layer {layer}")
-    return preactivations(weights, x, last=layer, **kind)[layer] > 0
+    return preactivation(weights, x, layer, **kind) > 0
 
 
 def gates_of(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> dict[str, Tensor]:

@@ -49,7 +49,7 @@ def keep_units(weights: Sequence[Tensor], kept: Tensor) -> list[Tensor]:
 
 
 def linear_preference(
-    weights: Sequence[Tensor], margin: Tensor | float, constant: Tensor | float, activation: networks.Activation = "relu"
+    weights: Sequence[Tensor], margin: Tensor | float, constant: Tensor | float, activation: str = "relu"
 ) -> Tensor:
     """Does a network trained on an XOR with a margin answer by the plane (1) or by the XOR (0)? One number each, (...).
 
