@@ -17,7 +17,8 @@ from lib import complexity
 from lib.data.datasets import Images
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
-from lib.relu.networks import Layer, as_array, backpropagate, initial_weights
+from lib.linear.shapes import as_array
+from lib.relu.networks import Layer, backpropagate, initial_weights
 
 
 def prepared(images: Images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from lib.linear.descent import Recording, descend, one_thread
 from lib.linear.draws import Streams
-from lib.linear.shapes import WrongAxes, axes, check_chain
+from lib.linear.shapes import WrongAxes, as_array, axes, check_chain
 
 ACTIVATIONS = ("relu", "linear", "gated")
 Array = Tensor | np.ndarray
@@ -241,16 +241,11 @@ def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
     nothing but the decay of their tiny initial readout: training on `coordinates` is training on y, only cheaper.
     """
     u, s, _ = torch.linalg.svd(y, full_matrices=False)
-    basis = u[:, s > s[0] * max(y.shape) * torch.finfo(y.dtype).eps]
+    basis = u[:, s > s[0] * max(1e-10, max(y.shape) * torch.finfo(y.dtype).eps)]
     return basis, basis.T @ y
 
 
 # --- helpers, for arrays and tensors alike --------------------------------------------------------------------------------
-
-
-def as_array(tensor: Tensor) -> Array:
-    """The same numbers for NumPy, which multiplies small matrices three times faster; elsewhere the tensor itself."""
-    return tensor.detach().numpy() if tensor.device.type == "cpu" else tensor.detach()
 
 
 def _as_arrays(layers: list[Layer]) -> list[Layer]:
