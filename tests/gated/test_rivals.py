@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from lib.data import tasks
-from lib.gated.architectures.route_gradients import all_routes
 from lib.gated.architectures import closed_forms, rivals, routing
+from lib.gated.architectures.route_gradients import all_routes
 from lib.gated.dynamics import integrate
 
 X, Y = tasks.routing_items((6.0, 4.0, 3.0))

@@ -32,7 +32,7 @@ W1, W2 = W
         (lambda: linear.mode_overlap(W1, W2, MODE.u, MODE.v[:, :2]), "mode_overlap: v has 2 modes .*, u has 4"),
         (lambda: linear.loss_of_modes(MODE.s[:3], MODE.s, MODE.d, 1.0), "loss_of_modes: s has 4 modes .* has 3"),
         (lambda: check_chain("chain", [W2, W1]), r"chain: weights\[1\] has 4 units of layer 1 .*, weights\[0\] has 7"),
-        (lambda: check_chain("chain", [W1, W2[:2]]), "chain: the ensembles of the weights differ, .*\\(3, 5, 4\\), \\(2, 7, 5\\)"),
+        (lambda: check_chain("chain", [W1, W2[:2]]), r"chain: the ensembles of the weights differ"),
         (lambda: check_chain("chain", [W1, W2.float()]), r"chain: weights\[1\] is float32 and weights\[0\] is float64"),
         (lambda: check_chain("chain", [torch.ones(2, 2, dtype=torch.int64)]), "chain: weights must be real numbers, not int64"),
         (lambda: check_chain("chain", W1), "chain: weights must be a list of matrices from input to output, not Tensor"),
