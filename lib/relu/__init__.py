@@ -16,27 +16,8 @@ the squared error, averaged over items; both papers sum it, and their pages say 
 """
 
 from lib.relu import contexts, gating, linearization, minibatches, networks, realisable, representations, separability
-from lib.relu.gating import (
-    cluster_gates,
-    distinct_gates,
-    effective_gates,
-    gates,
-    gates_of,
-    share,
-    unit_states,
-    unit_weight,
-)
-from lib.relu.networks import (
-    gradient,
-    hidden,
-    initial_weights,
-    into_column_space,
-    loss,
-    output,
-    preactivation,
-    schedule,
-    train,
-)
+from lib.relu.gating import cluster_gates, distinct_gates, effective_gates, gates, gates_of, share, unit_states, unit_weight
+from lib.relu.networks import gradient, hidden, initial_weights, into_column_space, loss, output, preactivation, schedule, train
 
 __all__ = ["networks", "initial_weights", "preactivation", "hidden", "output", "loss", "gradient", "train", "schedule"]
 __all__ += ["into_column_space", "gating", "gates", "gates_of", "unit_weight", "share", "unit_states", "effective_gates"]
