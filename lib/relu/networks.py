@@ -27,6 +27,7 @@ from lib.linear.draws import Streams
 from lib.linear.shapes import WrongAxes, as_array, axes, check_chain
 
 ACTIVATIONS = ("relu", "linear", "gated")
+MANY = 2**22  # numbers that `output` keeps of a layer at once
 Array = Tensor | np.ndarray
 
 
@@ -101,7 +102,10 @@ def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) ->
 
 
 def output(weights: Sequence[Tensor], x: Tensor, **kind: Any) -> Tensor:
-    """What the network answers, (..., outputs, items)."""
+    """What the network answers, (..., outputs, items); large ensembles are asked one after the other, which bounds memory."""
+    many = max(w.shape[:-1].numel() for w in weights) * x.shape[-1] > MANY
+    if many and weights[0].ndim > 2 and x.ndim == 2 and kind.get("fixed") is None:
+        return torch.stack([output(own, x, **kind) for own in zip(*weights, strict=True)])
     return preactivation(weights, x, len(weights) - 1, **kind)
 
 
