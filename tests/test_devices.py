@@ -138,10 +138,10 @@ def tree_map_data(data, device):
 
 def small_batches(device):
     x, y, x_test, y_test = minibatches.prepared(moved(rows(), device), "pixel mean")
-    networks = minibatches.Ensemble(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
+    networks = minibatches.draw(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
     run = minibatches.train(networks, x, y, step=0.1, steps=6, batch=8, every=3)
     level = float(run["loss"].cpu()[-1].max()) * 0.9
-    again = minibatches.Ensemble(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
+    again = minibatches.draw(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
     how = {"step": 0.1, "batch": 8, "every": 3, "limit": 60}
     reached = minibatches.train_to(again, x, y, [level], lambda e: {"rank": e.effective_rank(x)}, **how)
     return run.values, networks.weights, networks.loss_and_error(x_test, y_test), reached
@@ -202,16 +202,16 @@ def written(device):
 def frozen(device):
     images = moved(rows(), device)
     x, y = images.x_train.flatten(1), images.y_train
-    net, alone = biases.frozen(12, 64, 3, seeds=2, device=device), biases.frozen(12, 64, 3, device=device)
-    how = {"epochs": 2, "batch": 10, "validation": (x[:10], y[:10]), "keep": "best"}
+    net, how = biases.frozen(12, 64, 3, seeds=2, device=device), {"epochs": 2, "batch": 10}
     made = [
         biases.train_biases(net, x, y, **how),
-        biases.train_biases(net, biases.training.PreActivations(net, x), y, **how),
+        biases.train_biases(net, biases.PreActivations(net, x), y, **how),
         biases.train_masks(net, x, y, **how),
-        biases.train_fully(alone, x, y, **how),
+        biases.train_fully(net, x, y, **how),
     ]
-    seen = [biases.networks.examine(one.network, one.bias, x, y, one.mask) for one in made]
-    return [[one.bias, one.mask, one.loss, one.validation, one.output_bias] for one in made], seen
+    right = [biases.accuracy(one.network, one.bias, x, y, one.mask, one.output_bias) for one in made]
+    spread = [biases.unit_variance(one.network, one.bias, x, one.mask) for one in made]
+    return [[one.bias, one.mask, one.loss, one.output_bias] for one in made], right, spread
 
 
 def remembering(device):
@@ -235,7 +235,7 @@ CASES = {
     "gated.architectures.routing.Task.to": routed,
     "gated.architectures.routing.initial_weights": routed,
     "gated.engine.initial_weights": network,
-    "relu.minibatches.Ensemble.__init__": small_batches,
+    "relu.minibatches.draw": small_batches,
     "relu.networks.initial_weights": rectified,
     "redshift.coordinate_networks.coordinate_networks": painting,
     "redshift.coordinate_networks.paint": painting,

@@ -90,24 +90,6 @@ def test_training_lowers_the_error(images):
     assert routing.over(after, MASK).max() < 0.5 * routing.over(before, MASK).min()
 
 
-def test_training_goes_on_with_other_images_and_the_same_momentum(images):
-    """Two calls are one long training; each call sees the next batches, whatever the sequence of calls."""
-    data = image_domains.rotated_domains(images, 3, components=6)
-    start = classifiers.initial_classifier(3, 6, 5, 10, torch.tensor([0.5, 1.0]), seeds=2, dtype=torch.float64)
-    whole, halves, again = ([w.clone() for w in start] for _ in range(3))
-    plan = dict(step=0.1, batch=8, leak=0.01)
-    classifiers.train_classifier(whole, data, MASK, steps=20, generator=torch.Generator().manual_seed(3), **plan)
-    one, velocity = torch.Generator().manual_seed(3), [torch.zeros_like(w) for w in start]
-    for _ in range(2):
-        classifiers.train_classifier(halves, data, MASK, steps=10, generator=one, velocity=velocity, **plan)
-    assert max((a - b).abs().max() for a, b in zip(whole, halves, strict=True)) < 1e-14
-    velocity = [torch.zeros_like(w) for w in start]
-    for _ in range(2):  # the same batches twice are another training
-        same = torch.Generator().manual_seed(3)
-        classifiers.train_classifier(again, data, MASK, steps=10, generator=same, velocity=velocity, **plan)
-    assert max((a - b).abs().max() for a, b in zip(whole, again, strict=True)) > 1e-3
-
-
 @pytest.mark.parametrize("classes", [2, 4, 13])
 def test_any_number_of_classes(images, classes):
     few = SimpleNamespace(**vars(images) | {"y_train": images.y_train % classes, "y_test": images.y_test % classes})
@@ -148,28 +130,6 @@ def test_the_power_of_centred_targets_by_hand(images):
     """The mean of |hot - mean|² is 1 - Σ p², with p the shares of the classes: ten of them, a tenth each."""
     task = classifiers.task_of(image_domains.permuted_domains(images, 8), 3)
     assert task.yy == pytest.approx(0.9, rel=1e-6)
-
-
-@pytest.mark.parametrize("leak", [1.0, 0.01])
-def test_few_trained_routes_take_the_steps_of_the_plain_gradient(images, leak):
-    """With at most half of the routes trained only their scores are computed; uneven masks and masks by network included."""
-    data = image_domains.rotated_domains(images, 6, components=5)
-    uneven = torch.zeros(6, 6, dtype=torch.bool)
-    uneven[0, :3], uneven[2, 0], uneven[4, 0] = True, True, True  # three domains have no trained route at all
-    for masks in (routing.circulant(6, 2), torch.stack([routing.circulant(6, 3), routing.circulant(6, 1), uneven])):
-        start = classifiers.initial_classifier(6, 5, 4, 10, 1.0, seeds=3, dtype=torch.float64)
-        fast, plain = [w.clone() for w in start], [w.clone() for w in start]
-        plan = dict(step=0.3, steps=6, batch=8, momentum=0.0, leak=leak)
-        classifiers.train_classifier(fast, data, masks, generator=torch.Generator().manual_seed(1), **plan)
-        generator = torch.Generator().manual_seed(1)
-        for _ in range(6):
-            chosen = torch.randint(40, (8,), generator=generator)
-            x, labels = data.train[..., chosen], data.y_train[chosen]
-            for w, g in zip(plain, classifiers.classifier_gradient(plain, x, labels, masks, leak), strict=True):
-                w -= 0.3 * g
-        for a, b, before in zip(fast, plain, start, strict=True):
-            assert (a - b).abs().max() < 1e-12
-            assert (b - before).abs().max() > 1e-6
 
 
 def test_regression_is_least_squares_and_the_end_of_training(images):

@@ -54,8 +54,8 @@ def regression_errors(domains_data: Domains) -> Tensor:
     yx = y @ domains_data.train.mT / y.shape[-1]  # (domains, classes, features), features uncorrelated
     varies = domains_data.variance > 0
     best = torch.where(varies, 1 / domains_data.variance.where(varies, torch.ones_like(domains_data.variance)), 0.0)
-    scores = yx * best.unsqueeze(-2) @ domains_data.test
-    return (scores.argmax(-2) != domains_data.y_test).float().mean(-1)
+    answers = yx * best.unsqueeze(-2) @ domains_data.test
+    return (answers.argmax(-2) != domains_data.y_test).float().mean(-1)
 
 
 def route_errors(weights: list[Tensor], domains_data: Domains, images: int | None = None) -> Tensor:
@@ -69,8 +69,8 @@ def route_errors(weights: list[Tensor], domains_data: Domains, images: int | Non
     inner = (middle @ encoders).unflatten(-1, (domains, features))  # (seeds, hidden, M, features)
     wrong = []
     for i in range(domains):
-        scores = decoders @ (inner[..., i, :] @ test[i % len(test)])  # (seeds, M classes, images)
-        wrong.append((scores.unflatten(-2, (domains, -1)).argmax(-2) != labels).float().mean(-1))
+        answers = decoders @ (inner[..., i, :] @ test[i % len(test)])  # (seeds, M classes, images)
+        wrong.append((answers.unflatten(-2, (domains, -1)).argmax(-2) != labels).float().mean(-1))
     return torch.stack(wrong, -1)
 
 
@@ -103,105 +103,36 @@ def initial_classifier(
     return [w.to(device, dtype) for w in weights]
 
 
-def _codes(weights: list[Tensor], x: Tensor, leak: float) -> tuple[Tensor, Tensor]:
-    """Activities of the two hidden layers, (seeds, input domain, hidden, images)."""
-    encoders, b1, middle, b2 = weights[:4]
-    first = torch.nn.functional.leaky_relu(encoders @ x + b1, leak)
-    return first, torch.nn.functional.leaky_relu(middle @ first + b2, leak)
+def scores(weights: list[Tensor], x: Tensor, leak: float = 1.0) -> Tensor:
+    """Scores of all routes for images x (M or 1, features, images): (seeds, input domain, output domain, classes, images).
 
-
-def _forward(weights: list[Tensor], x: Tensor, leak: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Both codes and the scores of all routes, (seeds, input domain, M classes, images)."""
-    first, second = _codes(weights, x, leak)
-    return first, second, weights[4] @ second + weights[5]
-
-
-def _shares(mask: Tensor) -> Tensor:
-    """Weight of each route in the loss, (..., input domain, output domain)."""
-    return (mask / mask.sum((-2, -1), keepdim=True)).mT
+    `leak` is the slope of the hidden units below zero: 1 is a linear network.
+    """
+    encoders, b1, middle, b2, decoders, b3 = weights
+    first = torch.nn.functional.leaky_relu(encoders @ x + b1, leak)  # (seeds, input domain, hidden, images)
+    second = torch.nn.functional.leaky_relu(middle @ first + b2, leak)
+    return (decoders @ second + b3).unflatten(-2, (encoders.shape[1], -1))
 
 
 @axes(x="features images", labels="images", mask="domains domains")
 def classifier_loss(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> Tensor:
-    """The cross-entropy, averaged over trained routes and images, (seeds,). Arguments as for `classifier_gradient`."""
-    domains = weights[0].shape[1]
-    scores = _forward(weights, x, leak)[-1].unflatten(-2, (domains, -1))  # (seeds, in, out, classes, images)
-    right = labels.expand(domains, -1)[:, None].expand(*scores.shape[:2], -1, 1, -1)
-    each = torch.logsumexp(scores, -2) - scores.gather(-2, right)[..., 0, :]  # (seeds, in, out, images)
-    return (each.mean(-1) * _shares(mask.to(scores))).sum((-2, -1))
-
-
-@axes(x="features images", labels="images", mask="domains domains")
-def classifier_gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> list[Tensor]:
-    """Gradient of `classifier_loss`, for all seeds at once, in the shapes of the weights.
+    """The cross-entropy, averaged over trained routes and images, (seeds,).
 
     x is (M or 1, features, images); labels (images,) or (M, images) with an order of classes for each output domain;
-    mask (seeds, M, M) or (M, M). `leak` is the slope of the hidden units below zero: 1 is a linear network.
+    mask (seeds, M, M) or (M, M).
     """
-    return _gradient(weights, x, labels, mask, leak)
+    answers = scores(weights, x, leak)
+    right = labels.expand(answers.shape[2], -1)[:, None].expand(*answers.shape[:2], -1, 1, -1)
+    each = torch.logsumexp(answers, -2) - answers.gather(-2, right)[..., 0, :]  # (seeds, in, out, images)
+    share = (mask / mask.sum((-2, -1), keepdim=True)).mT.to(each)  # of each route in the loss, (..., in, out)
+    return (each.mean(-1) * share).sum((-2, -1))
 
 
-def _gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float) -> list[Tensor]:
-    encoders, _, middle, _, decoders, _ = weights
-    domains = encoders.shape[1]
-    first, second, scores = _forward(weights, x, leak)
-    error = torch.softmax(scores.unflatten(-2, (domains, -1)), -2)  # (seeds, in, out, classes, images)
-    hot = torch.nn.functional.one_hot(labels.expand(domains, -1), error.shape[-2]).mT.to(error)  # (out, classes, images)
-    share = _shares(mask.to(error)) / x.shape[-1]  # (..., in, out)
-    error = ((error - hot) * share[..., None, None]).flatten(-3, -2)  # (seeds, in, M classes, images)
-    slopes = _backward(weights, x, first, second, decoders.mT @ error, leak)
-    return slopes + [(error @ second.mT).sum(1, keepdim=True), error.sum((1, -1), keepdim=True)]
-
-
-def _backward(weights: list[Tensor], x: Tensor, first: Tensor, second: Tensor, back: Tensor, leak: float) -> list[Tensor]:
-    """Gradients of encoders and hidden matrix with their biases; `back` (seeds, in, hidden, images) comes from the decoders."""
-    back2 = torch.where(second > 0, back, leak * back)
-    back1 = weights[2].mT @ back2
-    back1 = torch.where(first > 0, back1, leak * back1)
-    slopes = [back1 @ x.mT, back1.sum(-1, keepdim=True)]
-    return slopes + [(back2 @ first.mT).sum(1, keepdim=True), back2.sum((1, -1), keepdim=True)]
-
-
-def _trained_only(weights: list[Tensor], mask: Tensor) -> Callable[[list[Tensor], Tensor, Tensor, float], list[Tensor]]:
-    """`_gradient` for masks that train few of the routes: the scores of the others are never computed.
-
-    Each input domain's K trained decoders are gathered, (seeds, in, K classes, hidden), and their gradients added up where
-    they came from. Domains with fewer than K get others with weight zero, so any mask will do.
-    """
-    seeds, domains = weights[0].shape[:2]
-    share, order = _shares(mask.expand(seeds, -1, -1)).sort(dim=-1, descending=True, stable=True)  # (seeds, in, out)
-    most = int((share > 0).sum(-1).max())
-    share, order = share[..., :most], order[..., :most]
-    rows = (order + domains * torch.arange(seeds, device=mask.device)[:, None, None]).flatten()  # of seeds · M decoders
-
-    def slope(w: list[Tensor], x: Tensor, labels: Tensor, leak: float) -> list[Tensor]:
-        images, hidden = x.shape[-1], w[2].shape[-1]
-        by_domain, by_seed = (seeds * domains, images, -1), (seeds, domains * images, -1)  # images are rows here
-        seen = x.mT.expand(seeds, domains, -1, -1).reshape(by_domain)
-        encoders, middle = w[0].flatten(0, 1), w[2][:, 0]
-        decoders, bias = w[4].reshape(seeds * domains, -1), w[5].reshape(seeds * domains, -1)
-        chosen = decoders[rows].reshape(seeds * domains, -1, hidden)  # (seeds · in, K classes, hidden)
-        first = torch.baddbmm(w[1].reshape(-1, 1, hidden), seen, encoders.mT).reshape(by_seed)
-        first = first if leak == 1 else torch.nn.functional.leaky_relu_(first, leak)
-        second = torch.baddbmm(w[3].reshape(-1, 1, hidden), first, middle.mT)
-        second = second if leak == 1 else torch.nn.functional.leaky_relu_(second, leak)
-        scores = torch.baddbmm(bias[rows].reshape(seeds * domains, -1, 1), chosen, second.reshape(by_domain).mT)
-        error = torch.softmax(scores.reshape(seeds, domains, most, -1, images), -2)
-        right = labels.expand(domains, -1)[order]  # (seeds, in, K, images)
-        error.scatter_add_(-2, right[..., None, :], -torch.ones_like(error[..., :1, :]))
-        error = error.mul_(share[..., None, None] / images).reshape(seeds * domains, -1, images)
-
-        def through(back: Tensor, given: Tensor) -> Tensor:  # the leaky units' slope, whose sign is in what they hand on
-            return back if leak == 1 else torch.ops.aten.leaky_relu_backward(back, given, leak, True)
-
-        back2 = through(torch.bmm(error.mT, chosen).reshape(by_seed), second)
-        back1 = through(torch.bmm(back2, middle), first).reshape(by_domain)
-        slopes = [torch.bmm(back1.mT, seen), back1.sum(1), torch.bmm(back2.mT, first), back2.sum(1)]
-        back = [torch.bmm(error, second.reshape(by_domain)).reshape(len(rows), -1), error.sum(-1).reshape(len(rows), -1)]
-        slopes += [torch.zeros_like(old).index_add_(0, rows, part) for old, part in zip((decoders, bias), back, strict=True)]
-        return [g.reshape(old.shape) for g, old in zip(slopes, w, strict=True)]
-
-    return slope
+def classifier_gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> list[Tensor]:
+    """Gradient of `classifier_loss`, for all seeds at once, in the shapes of the weights."""
+    with torch.enable_grad():
+        leaves = [w.detach().requires_grad_() for w in weights]
+        return list(torch.autograd.grad(classifier_loss(leaves, x, labels, mask, leak).sum(), leaves))
 
 
 @axes(mask="domains domains")
@@ -216,44 +147,35 @@ def train_classifier(
     batch: int = 64,
     every: int | None = None,
     momentum: float = 0.9,
-    velocity: list[Tensor] | None = None,
     leak: float = 1.0,
     watch: int = 500,
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
 ) -> Recording:
     """Minibatch descent on cross-entropy for all seeds together, in place; every network and route sees the same images.
 
-    `generator` draws the batches and moves on with every one, so a second call with it sees other images; with the same
-    `velocity` too (zeros in the shapes of the weights at first) two calls are one long training. Records "loss" (times,
-    seeds), the cross-entropy of trained routes on the first `watch` training images, and what `observe(weights)` returns,
-    before and after and every `every` steps.
+    `generator` draws the batches and moves on with every one, so a second call with it sees other images. Records "loss"
+    (times, seeds), the cross-entropy of trained routes on the first `watch` training images, and what `observe(weights)`
+    returns, before and after and every `every` steps.
     """
     mask, number = mask.to(weights[0]), domains_data.train.shape[-1]
-    few = 2 * mask.sum(-2).max() <= mask.shape[-1]  # then gathering their decoders costs less than scoring all routes
-    trained_only = _trained_only(weights, mask) if few else None
-
-    rows = domains_data.train.movedim(-1, 0).contiguous()  # (images, M or 1, features): an image lies in one place
 
     def slope(w: list[Tensor]) -> list[Tensor]:
         chosen = torch.randint(number, (batch,), generator=generator).to(domains_data.train.device)
-        x, labels = rows[chosen].movedim(0, -1), domains_data.y_train[chosen]
-        return trained_only(w, x, labels, leak) if trained_only else _gradient(w, x, labels, mask, leak)
+        return classifier_gradient(w, domains_data.train[..., chosen], domains_data.y_train[chosen], mask, leak)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         x, labels = domains_data.train[..., :watch], domains_data.y_train[:watch]
         seen = {"loss": classifier_loss(w, x, labels, mask, leak)}
         return seen | observe(w) if observe else seen
 
-    plan = dict(step=step, steps=steps, every=every or max(steps, 1), momentum=momentum, velocity=velocity)
+    plan = dict(step=step, steps=steps, every=every or max(steps, 1), momentum=momentum)
     return descend(weights, slope, observe=look, **plan)
 
 
 def classifier_errors(weights: list[Tensor], domains_data: Domains, leak: float = 1.0, images: int | None = None) -> Tensor:
     """Share of test images that each route gets wrong, (seeds, output domain, input domain)."""
-    domains = weights[0].shape[1]
     x, labels = domains_data.test[..., :images], domains_data.y_test[:images]
     parts = []
     for i in range(0, x.shape[-1], 250):  # in parts: the scores of all routes are large
-        scores = _forward(weights, x[..., i : i + 250], leak)[-1].unflatten(-2, (domains, -1))
-        parts.append(scores.argmax(-2) != labels[i : i + 250])
+        parts.append(scores(weights, x[..., i : i + 250], leak).argmax(-2) != labels[i : i + 250])
     return torch.cat(parts, -1).float().mean(-1).mT

@@ -171,15 +171,6 @@ def decoupled_weights(task: Task, hidden: int, start: float, seed: int = 0) -> l
     return [w.unsqueeze(0) for w in weights]
 
 
-def gradient(weights: Sequence[Tensor], task: Task, mask: Tensor) -> list[Tensor]:
-    """dL/dW of the mean over trained routes of Eq. 1, in the shapes of the weights.
-
-    The path form of Eqs. 3 and 4 for all routes at once: with everything in blocks it is the gradient of a deep linear
-    network whose error is erased where `mask` is.
-    """
-    return all_routes(task.yx, task.variance, mask, weights[0])(weights)
-
-
 @axes(mask="domains domains")
 def train(
     weights: list[Tensor],
@@ -190,39 +181,17 @@ def train(
     steps: int,
     every: int = 10,
     momentum: float = 0.0,
-    velocity: list[Tensor] | None = None,
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
-    chunk: int | None = None,
     label: str = "",
 ) -> Recording:
     """Full-batch gradient descent of all seeds together, in place. `step` is 1/tau in the convention of Eq. 1, see
     `step_of_rate`; one number, or one for each seed.
 
     Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, seeds); for `untrained`
-    a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are. To go on
-    later with the same momentum, hand the same `velocity` (zeros in the shapes of the weights at first) to every call.
-
-    Beyond a few networks a single tensor program leaves the processor's cache: `chunk` of them then train side by side, those
-    with equally many routes together, and after them the next ones. Apart from rounding this changes nothing; `observe` sees
-    one chunk at a time, and what it returns has the seeds first.
+    a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are.
     """
-    seeds = len(weights[0])
     mask = mask.to(weights[0].device)
-    plan = dict(steps=steps, every=every, momentum=momentum, label=label)
-    if isinstance(step, Tensor):
-        step = step.to(weights[0])
-    if chunk is not None and chunk < seeds:
-        masks, parts = mask.expand(seeds, -1, -1), []
-        order = masks.sum((-2, -1)).argsort(stable=True)
-        for some in order.split(chunk):
-            part, speed = ([w[some] for w in side] if side is not None else None for side in (weights, velocity))
-            own = step[some] if isinstance(step, Tensor) and step.numel() > 1 else step
-            parts.append(train(part, task, masks[some], step=own, velocity=speed, observe=observe, **plan))
-            for old, new in zip([*weights, *(velocity or ())], [*part, *(speed or ())], strict=True):
-                old[some] = new
-        back = order.argsort().cpu()
-        values = {name: torch.cat([p[name] for p in parts], 1)[:, back] for name in parts[0].values}
-        return Recording(parts[0].time, values)
+    step = one_per_seed(step.to(weights[0])) if isinstance(step, Tensor) else step
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         losses = route_losses(w, task)
@@ -231,16 +200,8 @@ def train(
 
     few = 2 * int(mask.sum(-2).max()) <= mask.shape[-1] and task.sizes[2] >= 16  # gathering decoders then costs less
     slope = (few_routes if few else all_routes)(task.yx, task.variance, mask, weights[0])
-    moved = [weights[0].mT.contiguous().mT if few else weights[0], *weights[1:]]
-    step = one_per_seed(step) if isinstance(step, Tensor) else step
-    run = descend(moved, slope, step=step, velocity=velocity, observe=look, **plan)
-    weights[0].copy_(moved[0])
-    return _on_cpu(run)
-
-
-def _on_cpu(seen: Recording) -> Recording:
-    """The same recording, to be drawn and compared."""
-    return Recording(seen.time, {name: value.cpu() for name, value in seen.values.items()})
+    run = descend(weights, slope, step=step, steps=steps, every=every, momentum=momentum, observe=look, label=label)
+    return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
 
 
 @axes(values="domains domains", mask="domains domains")
@@ -304,13 +265,6 @@ def domain_share(weights: Sequence[Tensor], task: Task) -> Tensor:
     return within / ((codes - codes.mean((-2, -1), keepdim=True)) ** 2).sum((-3, -2, -1))
 
 
-def balance(weights: Sequence[Tensor]) -> Tensor:
-    """The balance law at the two hidden layers, stacked: (seeds, 2, hidden, hidden). See `gated.balance`."""
-    encoders, middle, decoders = weights
-    first = encoders @ encoders.mT - middle.mT @ middle
-    return torch.stack([first, middle @ middle.mT - decoders.mT @ decoders], -3)
-
-
 @axes(x="features items", y="outputs items", mask="domains domains")
 def as_gated_network(x: Tensor, y: Tensor, mask: Tensor, hidden: int) -> tuple[Network, Data]:
     """The same network and data for the general engine: `Network`, `Data` with one example per trained route and item."""
@@ -359,12 +313,3 @@ def sharing_network(x: Tensor, y: Tensor, domains: int, degrees: Sequence[int], 
         gates,
     )
     return Network(sizes, edges), data
-
-
-def gated_weights(weights: Sequence[Tensor], task: Task) -> dict[str, Tensor]:
-    """The stacked weights as the general engine names them, dict of (seeds, rows, columns)."""
-    encoders, middle, decoders = weights
-    domains, outputs, features = task.sizes
-    named = {f"in{i}→first": encoders[..., i * features : (i + 1) * features] for i in range(domains)}
-    named |= {"first→second": middle}
-    return named | {f"second→out{j}": decoders[..., j * outputs : (j + 1) * outputs, :] for j in range(domains)}
