@@ -82,7 +82,6 @@ def train(
     steps: int,
     every: int = 1,
     momentum: float = 0.0,
-    velocity: Weights | None = None,
     observe: Callable[[Weights], dict[str, Tensor]] | None = None,
     detached: Collection[str] = (),
     label: str = "",
@@ -90,9 +89,8 @@ def train(
     """Full-batch gradient descent in place: `flow` with a finite step of size `step` = 1/tau, one number or one per seed.
 
     `source` is the `Statistics` of the effective datasets or the `Data`: the same steps, by paths or through the nodes.
-    Records "loss" (times, ...) of the whole network and what `observe(weights)` returns. To resume as if training had
-    never stopped, hand the same `velocity` (zeros in the shape of the weights at first) to every call. Paths through one of
-    the `detached` nodes or edges are trained on the residual that the others leave; the others do not feel them.
+    Records "loss" (times, ...) of the whole network and what `observe(weights)` returns. Paths through
+    one of the `detached` nodes or edges are trained on the residual that the others leave; the others do not feel them.
     """
     by_nodes = isinstance(source, Data)
     check_weights(network, weights, source if by_nodes else None)
@@ -115,7 +113,6 @@ def train(
         steps=steps,
         every=every,
         momentum=momentum,
-        velocity=velocity,
         observe=look,
         label=label,
     )

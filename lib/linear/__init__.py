@@ -35,7 +35,7 @@ __getattr__, __dir__, __all__ = door(
             "loss_of_modes",
         ),
         "chains": ("small_weights", "product", "statistics_gradient", "statistics_loss", "train_on_statistics"),
-        "descent": ("Recording", "crossing", "descend"),
+        "descent": ("Adam", "GradientDescent", "Recording", "cosine", "crossing", "descend", "one_thread"),
         "adam": (),
         "backpropagation": (),
         "products": (),

@@ -1,20 +1,22 @@
-"""Gradient descent for ensembles: weights with leading ensemble dimensions, hand-written gradients, a recording.
+"""The trainer of all rooms: gradient descent, momentum or Adam for whole ensembles, and a recording of what was observed.
 
-All loops of the book that train with plain gradient descent run through `descend`. It knows nothing about models: it is
-given the weights and a function that returns their gradients, and writes down what `observe` sees.
+`descend` knows nothing about models: it is given the weights, with any ensemble axes, and a function that returns their
+gradients. Each network learns as it would alone, because every update rule acts on each number by itself.
 """
 
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, Protocol
 
 import torch
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 from tqdm import tqdm
 
-from lib.linear.products import one_thread
 from lib.linear.shapes import WrongAxes, axes
 
 Weights = Sequence[Tensor] | dict[Any, Tensor]  # one tensor per layer, or one per edge of a graph
@@ -61,41 +63,89 @@ def crossing(time: Tensor, values: Tensor, level: float | Tensor, rising: bool =
     return torch.where(there.any(0), hit, torch.full_like(hit, torch.nan))
 
 
+class Update(Protocol):
+    """A rule that moves weights in place along their gradients; `now` counts the steps of a training from 0."""
+
+    def step(self, weights: list[Tensor], gradients: list[Tensor], now: int) -> None: ...
+
+
+class GradientDescent:
+    """w ← w - step · v, where v ← momentum · v + gradient; `step` may be a tensor that broadcasts against every weight."""
+
+    def __init__(self, step: float | Tensor, momentum: float = 0.0):
+        self.size, self.momentum, self.velocities = step, momentum, None
+
+    def step(self, weights: list[Tensor], gradients: list[Tensor], now: int) -> None:
+        if self.momentum:
+            self.velocities = self.velocities or [torch.zeros_like(w) for w in weights]
+            gradients = [v.mul_(self.momentum).add_(g) for v, g in zip(self.velocities, gradients, strict=True)]
+        for w, g in zip(weights, gradients, strict=True):
+            if isinstance(self.size, Tensor):
+                w.sub_(g * self.size)
+            else:
+                w.sub_(g, alpha=self.size)
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015), the numbers of `torch.optim.Adam`, whose first use would import torch's compiler.
+
+    At step `now`, counted from 0, the rate is rate · schedule(now).
+    """
+
+    def __init__(self, rate: float, epsilon: float = 1e-8, schedule: Callable[[int], float] | None = None):
+        self.rate, self.epsilon, self.schedule = rate, epsilon, schedule
+        self.means, self.squares, self.count = None, None, 0
+
+    def step(self, weights: list[Tensor], gradients: list[Tensor], now: int) -> None:
+        if self.means is None:
+            self.means, self.squares = ([torch.zeros_like(w) for w in weights] for _ in range(2))
+        self.count += 1
+        rate = self.rate * (self.schedule(now) if self.schedule else 1.0) / (1 - 0.9**self.count)
+        correction = math.sqrt(1 - 0.999**self.count)
+        for w, g, mean, square in zip(weights, gradients, self.means, self.squares, strict=True):
+            mean.lerp_(g, 0.1)
+            square.mul_(0.999).addcmul_(g, g, value=0.001)
+            w.addcdiv_(mean, square.sqrt().div_(correction).add_(self.epsilon), value=-rate)
+
+
+def cosine(steps: int) -> Callable[[int], float]:
+    """A schedule for `Adam`: from one to zero along half a cosine in `steps` steps."""
+    return lambda now: 0.5 * (1 + math.cos(math.pi * now / steps))
+
+
 def descend(
     weights: Weights,
     gradient: Callable[[Weights], Weights],
     *,
-    step: float | Tensor,
+    step: float | Tensor | None = None,
     steps: int,
     every: int = 1,
     observe: Callable[[Weights], dict[str, Tensor]] | None = None,
     momentum: float = 0.0,
-    velocity: Weights | None = None,
+    update: Update | None = None,
     label: str = "",
 ) -> Recording:
-    """Train `weights` in place for `steps` steps of size `step`; observe before, every `every` steps, and at the end.
+    """Train `weights` in place for `steps` steps; observe before, every `every` steps, and at the end.
 
-    `gradient(weights)` returns +dL/dW of each weight, a list for a list of weights, a dict with the same keys for a dict.
-    `step` may be a tensor that broadcasts against every weight, so that each ensemble member has its own. With momentum
-    m, the velocity is v ← m v + gradient and the step is along v. To go on later as if training had never stopped, hand
-    over a `velocity` of the same structure as the weights, zeros at first: it is updated in place.
+    `gradient(weights)` returns +dL/dW of each weight, a list for a list of weights, a dict with the same keys for a dict; it
+    may draw a batch of its own. The steps are those of `update`, `GradientDescent(step, momentum)` if not given. An update
+    rule that is handed over again goes on with its velocities or means as if training had never stopped.
     Stops with a FloatingPointError as soon as an observed value is not finite, instead of recording nonsense.
     """
     if steps < 0 or every < 1:
         raise ValueError(f"steps must be at least 0 and every at least 1, got {steps} and {every}")
-    times, seen = [], []
+    if (step is None) == (update is None):
+        raise ValueError("descend takes either the step of gradient descent or an update rule")
+    update = update or GradientDescent(step, momentum)
     keys = list(weights) if isinstance(weights, dict) else range(len(weights))
-    if velocity is not None:
-        _same_structure("velocity", velocity, weights)
-    elif momentum:
-        velocity = {key: torch.zeros_like(weights[key]) for key in keys}
+    times, seen = [], []
 
     def look(now: int) -> None:
         if observe is None:
             return
-        values = {name: torch.as_tensor(value).clone() for name, value in observe(weights).items()}
+        values = {name: torch.as_tensor(value).detach().clone() for name, value in observe(weights).items()}
         for name, value in values.items():
-            if value.is_floating_point() and not _finite(value):
+            if not torch.isfinite(value).all():
                 raise FloatingPointError(f"training diverged: '{name}' is not finite at step {now}; try a smaller step")
         times.append(now)
         seen.append(values)
@@ -104,42 +154,36 @@ def descend(
     bar = tqdm(total=steps, desc=label or "steps", disable=not (label and sys.stderr.isatty()), leave=False)
     with torch.no_grad(), one_thread(), bar:
         look(0)
-        for now in range(1, steps + 1):
-            slope = gradient(weights)
-            if now == 1:
-                _same_structure("the gradient", slope, weights)
-            for key in keys:
-                w, g = weights[key], slope[key]
-                if velocity is not None:
-                    g = velocity[key].mul_(momentum).add_(g)
-                if isinstance(step, Tensor):
-                    w.sub_(g * step)
-                else:
-                    w.sub_(g, alpha=step)  # no temporary: a tenth of the time of small runs
-            if now % every == 0 or now == steps:
-                look(now)
-                bar.update(now - bar.n)
+        for now in range(steps):
+            slopes = gradient(weights)
+            if now == 0:
+                _same_structure(slopes, weights)
+            update.step([weights[key] for key in keys], [slopes[key] for key in keys], now)
+            if (now + 1) % every == 0 or now + 1 == steps:
+                look(now + 1)
+                bar.update(now + 1 - bar.n)
     names = seen[0] if seen else {}
     return Recording(torch.tensor(times), {name: torch.stack([row[name] for row in seen]) for name in names})
 
 
-def _finite(value: Tensor) -> bool:
-    """Whether all numbers are finite. A finite sum says so at once, and is a third of the work when little is observed."""
-    return math.isfinite(value.sum()) or bool(torch.isfinite(value).all())
+def one_thread() -> AbstractContextManager:
+    """NumPy's products on one thread: for small matrices threads wait for each other longer than they work."""
+    return _openblas().limit(limits=1)
 
 
-def _same_structure(what: str, given: Weights, weights: Weights) -> None:
-    """Raise `WrongAxes` unless `given` has one tensor for each of the weights, of the same shape."""
-    if isinstance(weights, dict):
-        keys = list(weights)
-        fits = isinstance(given, dict) and given.keys() == weights.keys()
-    else:
-        keys = range(len(weights))
-        fits = not isinstance(given, dict) and len(given) == len(weights)
-    if not fits:
-        kind = f"a dict with the keys {keys}" if isinstance(weights, dict) else f"a list of {len(weights)} tensors"
-        raise WrongAxes(f"descend: {what} must have the structure of the weights, {kind}")
+@cache
+def _openblas() -> ThreadpoolController:
+    return ThreadpoolController().select(internal_api="openblas")
+
+
+def _same_structure(gradients: Weights, weights: Weights) -> None:
+    """Raise `WrongAxes` unless there is one gradient for each of the weights, of the same shape."""
+    named = isinstance(weights, dict)
+    keys = list(weights) if named else list(range(len(weights)))
+    if isinstance(gradients, dict) != named or len(gradients) != len(keys) or (named and gradients.keys() != weights.keys()):
+        kind = f"a dict with the keys {keys}" if named else f"a list of {len(keys)} tensors"
+        raise WrongAxes(f"descend: the gradient must have the structure of the weights, {kind}")
     for key in keys:
-        if given[key].shape != weights[key].shape:
-            shapes = tuple(given[key].shape), tuple(weights[key].shape)
-            raise WrongAxes(f"descend: {what} of weight {key!r} has shape {shapes[0]}, the weight {shapes[1]}")
+        if gradients[key].shape != weights[key].shape:
+            shapes = tuple(gradients[key].shape), tuple(weights[key].shape)
+            raise WrongAxes(f"descend: the gradient of weight {key!r} has shape {shapes[0]}, the weight {shapes[1]}")

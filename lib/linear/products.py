@@ -4,23 +4,11 @@ Training small networks is a loop over the same few products of batches of thin 
 is at its best with large ones; on the processor NumPy's works on the same memory and is about twice as fast.
 """
 
-from contextlib import AbstractContextManager
-from functools import cache
-
 import numpy as np
 import torch
-from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-
-def one_thread() -> AbstractContextManager:
-    """NumPy's products on one thread: at these sizes threads wait for each other longer than they work."""
-    return _library().limit(limits=1)
-
-
-@cache
-def _library() -> ThreadpoolController:
-    return ThreadpoolController().select(internal_api="openblas")
+from lib.linear.descent import one_thread as one_thread
 
 
 class Products:

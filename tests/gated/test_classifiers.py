@@ -90,24 +90,6 @@ def test_training_lowers_the_error(images):
     assert routing.over(after, MASK).max() < 0.5 * routing.over(before, MASK).min()
 
 
-def test_training_goes_on_with_other_images_and_the_same_momentum(images):
-    """Two calls are one long training; each call sees the next batches, whatever the sequence of calls."""
-    data = image_domains.rotated_domains(images, 3, components=6)
-    start = classifiers.initial_classifier(3, 6, 5, 10, torch.tensor([0.5, 1.0]), seeds=2, dtype=torch.float64)
-    whole, halves, again = ([w.clone() for w in start] for _ in range(3))
-    plan = dict(step=0.1, batch=8, leak=0.01)
-    classifiers.train_classifier(whole, data, MASK, steps=20, generator=torch.Generator().manual_seed(3), **plan)
-    one, velocity = torch.Generator().manual_seed(3), [torch.zeros_like(w) for w in start]
-    for _ in range(2):
-        classifiers.train_classifier(halves, data, MASK, steps=10, generator=one, velocity=velocity, **plan)
-    assert max((a - b).abs().max() for a, b in zip(whole, halves, strict=True)) < 1e-14
-    velocity = [torch.zeros_like(w) for w in start]
-    for _ in range(2):  # the same batches twice are another training
-        same = torch.Generator().manual_seed(3)
-        classifiers.train_classifier(again, data, MASK, steps=10, generator=same, velocity=velocity, **plan)
-    assert max((a - b).abs().max() for a, b in zip(whole, again, strict=True)) > 1e-3
-
-
 @pytest.mark.parametrize("classes", [2, 4, 13])
 def test_any_number_of_classes(images, classes):
     few = SimpleNamespace(**vars(images) | {"y_train": images.y_train % classes, "y_test": images.y_test % classes})

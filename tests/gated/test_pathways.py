@@ -118,10 +118,7 @@ def test_detached_pathways_are_trained_on_what_the_others_leave(task):
     x, y, _, inputs = task
     start = pathways.initial_pathways([6] * 4, 11, 60, 0.2, compress=False, ensemble=(2,), seed=2)
     weights = [w.clone() for w in start]
-    velocity = [torch.zeros_like(w) for w in start]
-    halves = [
-        pathways.train(weights, inputs, y, step=0.02, steps=20, momentum=0.5, velocity=velocity, detached=(1, 2, 3)) for _ in "ab"
-    ]
+    run = pathways.train(weights, inputs, y, step=0.02, steps=40, momentum=0.5, detached=(1, 2, 3))
     leaves = [w.clone().requires_grad_() for w in start]
     optimiser = torch.optim.SGD(leaves, lr=0.02, momentum=0.5)
     for _ in range(40):
@@ -133,7 +130,7 @@ def test_detached_pathways_are_trained_on_what_the_others_leave(task):
         optimiser.step()
     for fast, slow in zip(weights, leaves, strict=True):
         torch.testing.assert_close(fast, slow.detach(), rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(halves[0]["loss"][-1], halves[1]["loss"][0])
+    torch.testing.assert_close(run["loss"][-1], pathways.loss(weights, inputs, y))
     with pytest.raises(ValueError, match="there are 4 pathways"):
         pathways.gradient(weights, inputs, y, detached=(4,))
 

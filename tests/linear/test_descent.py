@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lib.linear import Recording, WrongAxes, crossing, descend
+from lib.linear import Adam, GradientDescent, Recording, WrongAxes, cosine, crossing, descend
 
 
 def quadratic(weights):
@@ -47,26 +47,51 @@ def test_weights_may_be_a_dict_of_edges():
     assert float(run["size"][-1]) == float(listed[0].square().sum())
 
 
-@pytest.mark.parametrize("kind", ["list", "dict"])
-def test_momentum_goes_on_where_it_stopped(kind):
-    """Twice twenty steps with the velocity handed over are forty; without it they are not."""
-
-    def fresh(value):
-        tensor = torch.full((2,), value, dtype=torch.float64)
-        return [tensor] if kind == "list" else {"w": tensor}
-
-    def slope(w):
-        return [2 * w[0]] if kind == "list" else {"w": 2 * w["w"]}
-
-    whole, halves, torn = fresh(1.0), fresh(1.0), fresh(1.0)
-    velocity = fresh(0.0)
-    descend(whole, slope, step=0.05, steps=40, momentum=0.9)
+def test_an_update_rule_goes_on_where_it_stopped():
+    """Twice twenty steps of one rule are forty; two rules, each starting with nothing, are not."""
+    whole, halves, torn = ([torch.full((2,), 1.0, dtype=torch.float64)] for _ in range(3))
+    rule = GradientDescent(0.05, momentum=0.9)
+    descend(whole, quadratic, step=0.05, steps=40, momentum=0.9)
     for _ in range(2):
-        descend(halves, slope, step=0.05, steps=20, momentum=0.9, velocity=velocity)
-        descend(torn, slope, step=0.05, steps=20, momentum=0.9)
-    key = 0 if kind == "list" else "w"
-    assert torch.equal(halves[key], whole[key])
-    assert not torch.allclose(torn[key], whole[key], rtol=0.01)
+        descend(halves, quadratic, update=rule, steps=20)
+        descend(torn, quadratic, step=0.05, steps=20, momentum=0.9)
+    assert torch.equal(halves[0], whole[0])
+    assert not torch.allclose(torn[0], whole[0], rtol=0.01)
+
+
+@pytest.mark.parametrize("dtype, near", [(torch.float64, 1e-14), (torch.float32, 1e-6)])
+def test_adam_equals_torch(dtype, near):
+    generator = torch.Generator().manual_seed(0)
+    start = [torch.randn(*shape, generator=generator, dtype=dtype) for shape in ((3, 4), (5,))]
+    ours, theirs = [w.clone() for w in start], [w.clone().requires_grad_() for w in start]
+    run = descend(
+        ours, quadratic, update=Adam(0.1, epsilon=1e-3, schedule=cosine(30)), steps=30, every=10,
+        observe=lambda w: {"size": w[1].norm()},
+    )  # fmt: skip
+    optimiser = torch.optim.Adam(theirs, lr=0.1, eps=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 30)
+    for _ in range(30):
+        optimiser.zero_grad()
+        sum(w.square().sum() for w in theirs).backward()
+        optimiser.step()
+        schedule.step()
+    assert all(torch.allclose(p, q.detach(), atol=near) for p, q in zip(ours, theirs, strict=True))
+    assert run.time.tolist() == [0, 10, 20, 30] and float(run["size"][-1]) == float(ours[1].norm())
+
+
+def test_the_gradient_may_draw_a_batch_of_its_own():
+    """Stochastic descent on the mean of some numbers ends near that mean."""
+    numbers = torch.randn(100, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    batches = torch.Generator().manual_seed(1)
+    w = [torch.zeros(1, dtype=torch.float64)]
+    descend(w, lambda v: [v[0] - numbers[torch.randint(100, (20,), generator=batches)].mean()], step=0.02, steps=2000)
+    assert abs(float(w[0]) - float(numbers.mean())) < 0.05
+
+
+def test_either_a_step_or_a_rule():
+    for plan in ({}, {"step": 0.1, "update": Adam(0.1)}):
+        with pytest.raises(ValueError, match="either the step of gradient descent or an update rule"):
+            descend([torch.ones(1)], quadratic, steps=1, **plan)
 
 
 def test_structures_that_do_not_fit_are_named():
@@ -76,8 +101,8 @@ def test_structures_that_do_not_fit_are_named():
             WrongAxes, match=r"the gradient must have the structure of the weights, a dict with the keys \['a', 'b'\]"
         ):
             descend(w, lambda _, wrong=wrong: wrong, step=0.1, steps=1)
-    with pytest.raises(WrongAxes, match=r"velocity must have the structure of the weights, a list of 1 tensors"):
-        descend([torch.ones(2)], quadratic, step=0.1, steps=1, momentum=0.5, velocity=[])
+    with pytest.raises(WrongAxes, match=r"the gradient must have the structure of the weights, a list of 1 tensors"):
+        descend([torch.ones(2)], lambda _: [], step=0.1, steps=1)
     with pytest.raises(WrongAxes, match=r"the gradient of weight 0 has shape \(3,\), the weight \(2,\)"):
         descend([torch.ones(2)], lambda _: [torch.ones(3)], step=0.1, steps=1)
 
@@ -90,7 +115,7 @@ def test_each_member_of_an_ensemble_has_its_own_step():
 
 
 def test_large_numbers_are_not_divergence():
-    """Two finite numbers whose sum is not; the check looks at the sum first."""
+    """Two finite numbers whose sum is not."""
     large = torch.full((2,), 1.5e308, dtype=torch.float64)
     run = descend([torch.zeros(1)], lambda w: [torch.ones(1)], step=1.0, steps=1, observe=lambda w: {"size": large})
     assert torch.equal(run["size"], large.expand(2, 2))

@@ -216,17 +216,15 @@ def train_classifier(
     batch: int = 64,
     every: int | None = None,
     momentum: float = 0.9,
-    velocity: list[Tensor] | None = None,
     leak: float = 1.0,
     watch: int = 500,
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
 ) -> Recording:
     """Minibatch descent on cross-entropy for all seeds together, in place; every network and route sees the same images.
 
-    `generator` draws the batches and moves on with every one, so a second call with it sees other images; with the same
-    `velocity` too (zeros in the shapes of the weights at first) two calls are one long training. Records "loss" (times,
-    seeds), the cross-entropy of trained routes on the first `watch` training images, and what `observe(weights)` returns,
-    before and after and every `every` steps.
+    `generator` draws the batches and moves on with every one, so a second call with it sees other images. Records "loss"
+    (times, seeds), the cross-entropy of trained routes on the first `watch` training images, and what `observe(weights)`
+    returns, before and after and every `every` steps.
     """
     mask, number = mask.to(weights[0]), domains_data.train.shape[-1]
     few = 2 * mask.sum(-2).max() <= mask.shape[-1]  # then gathering their decoders costs less than scoring all routes
@@ -244,7 +242,7 @@ def train_classifier(
         seen = {"loss": classifier_loss(w, x, labels, mask, leak)}
         return seen | observe(w) if observe else seen
 
-    plan = dict(step=step, steps=steps, every=every or max(steps, 1), momentum=momentum, velocity=velocity)
+    plan = dict(step=step, steps=steps, every=every or max(steps, 1), momentum=momentum)
     return descend(weights, slope, observe=look, **plan)
 
 

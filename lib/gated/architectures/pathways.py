@@ -188,7 +188,6 @@ def train(
     every: int = 1,
     reduction: str = "mean",
     momentum: float = 0.0,
-    velocity: list[Tensor] | None = None,
     detached: Collection[int] = (),
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
     answers: bool = False,
@@ -197,8 +196,7 @@ def train(
     """Gradient descent in place; records "loss" (times, *ensemble) of the whole network, with `answers` also its `outputs` as
     "output" (times, *ensemble, outputs, items), and what `observe` returns.
 
-    `detached` are the numbers of the pathways that are trained on the residual of the others. To resume, hand the same
-    `velocity` (zeros in the shapes of the weights at first) to every call.
+    `detached` are the numbers of the pathways that are trained on the residual of the others.
     """
     items, shown, product = _items(y, reduction), inputs.flatten(-3, -2).mT, Products()
 
@@ -208,5 +206,5 @@ def train(
         seen = {"loss": _distance(output, y, items)} | ({"output": output} if answers else {})
         return seen | observe(w) if observe else seen
 
-    plan = dict(step=step, steps=steps, every=every, momentum=momentum, velocity=velocity, observe=watch, label=label)
+    plan = dict(step=step, steps=steps, every=every, momentum=momentum, observe=watch, label=label)
     return descend(weights, _slope(inputs, y, reduction, detached), **plan)

@@ -190,39 +190,19 @@ def train(
     steps: int,
     every: int = 10,
     momentum: float = 0.0,
-    velocity: list[Tensor] | None = None,
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
-    chunk: int | None = None,
     label: str = "",
 ) -> Recording:
     """Full-batch gradient descent of all seeds together, in place. `step` is 1/tau in the convention of Eq. 1, see
     `step_of_rate`; one number, or one for each seed.
 
     Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, seeds); for `untrained`
-    a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are. To go on
-    later with the same momentum, hand the same `velocity` (zeros in the shapes of the weights at first) to every call.
-
-    Beyond a few networks a single tensor program leaves the processor's cache: `chunk` of them then train side by side, those
-    with equally many routes together, and after them the next ones. Apart from rounding this changes nothing; `observe` sees
-    one chunk at a time, and what it returns has the seeds first.
+    a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are.
     """
-    seeds = len(weights[0])
     mask = mask.to(weights[0].device)
     plan = dict(steps=steps, every=every, momentum=momentum, label=label)
     if isinstance(step, Tensor):
         step = step.to(weights[0])
-    if chunk is not None and chunk < seeds:
-        masks, parts = mask.expand(seeds, -1, -1), []
-        order = masks.sum((-2, -1)).argsort(stable=True)
-        for some in order.split(chunk):
-            part, speed = ([w[some] for w in side] if side is not None else None for side in (weights, velocity))
-            own = step[some] if isinstance(step, Tensor) and step.numel() > 1 else step
-            parts.append(train(part, task, masks[some], step=own, velocity=speed, observe=observe, **plan))
-            for old, new in zip([*weights, *(velocity or ())], [*part, *(speed or ())], strict=True):
-                old[some] = new
-        back = order.argsort().cpu()
-        values = {name: torch.cat([p[name] for p in parts], 1)[:, back] for name in parts[0].values}
-        return Recording(parts[0].time, values)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         losses = route_losses(w, task)
@@ -233,7 +213,7 @@ def train(
     slope = (few_routes if few else all_routes)(task.yx, task.variance, mask, weights[0])
     moved = [weights[0].mT.contiguous().mT if few else weights[0], *weights[1:]]
     step = one_per_seed(step) if isinstance(step, Tensor) else step
-    run = descend(moved, slope, step=step, velocity=velocity, observe=look, **plan)
+    run = descend(moved, slope, step=step, observe=look, **plan)
     weights[0].copy_(moved[0])
     return _on_cpu(run)
 
