@@ -28,11 +28,9 @@ from lib.complexity.spectra import (
     fourier_plane,
 )
 
-__all__ = [
-    *("measures", "MEASURES", "grid", "of"),
-    *("spectra", "REGIONS", "fourier", "cosine", "energy_above", "cosine_transform"),
-    *("fourier_of_magnitudes", "cosine_of_magnitudes", "fourier_flat", "fourier_plane"),
-    *("polynomials", "BASES", "polynomial", "chebyshev", "legendre", "polynomial_as_printed", "default_order", "condition"),
-    *("sequences", "TRAVERSALS", "lempel_ziv", "quantise", "traverse", "phrases", "phrases_of_constant"),
-    *("rank", "effective_rank", "effective_rank_as_printed", "effective_rank_of_gram"),
-]
+__all__ = ["measures", "MEASURES", "grid", "of"]
+__all__ += ["spectra", "REGIONS", "fourier", "cosine", "energy_above", "cosine_transform"]
+__all__ += ["fourier_of_magnitudes", "cosine_of_magnitudes", "fourier_flat", "fourier_plane"]
+__all__ += ["polynomials", "BASES", "polynomial", "chebyshev", "legendre", "polynomial_as_printed", "default_order", "condition"]
+__all__ += ["sequences", "TRAVERSALS", "lempel_ziv", "quantise", "traverse", "phrases", "phrases_of_constant"]
+__all__ += ["rank", "effective_rank", "effective_rank_as_printed", "effective_rank_of_gram"]
