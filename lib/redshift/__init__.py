@@ -14,17 +14,15 @@ mean squared error or the cross-entropy, as in the paper. Activations are names 
     print(complexity.cosine(pictures).mean(), infinite_width.cosine("sine", 3, 64, wide, m=32))
 """
 
-from lib import door
-
-__getattr__, __dir__, __all__ = door(
-    __name__,
-    {
-        "random_networks": (),
-        "infinite_width": (),
-        "units": (),
-        "trained_networks": (),
-        "kernel_regression": (),
-        "coordinate_networks": (),
-        "transformers": (),
-    },
+from lib.redshift import (
+    activations,
+    coordinate_networks,
+    infinite_width,
+    kernel_regression,
+    random_networks,
+    trained_networks,
+    transformers,
 )
+
+__all__ = ["activations", "random_networks", "infinite_width", "trained_networks", "kernel_regression", "coordinate_networks"]
+__all__ += ["transformers"]
