@@ -28,7 +28,7 @@ def polynomial(
     Neural Redshift Section 2 (C_Chebyshev) and Appendix D, with the weight and the order corrected.
     """
     y = values_on_grid("polynomial", y, dims)
-    fits = [_fit_matrix(m, basis, order or default_order(m)) for m in y.shape[-dims:]]
+    fits = [_fit_matrix(m, basis, default_order(m) if order is None else order) for m in y.shape[-dims:]]
     return _mean_order(along_each_axis(y if constant else centred(y, dims), fits), constant, dims)
 
 

@@ -56,20 +56,12 @@ def phrases(symbols: Tensor, alphabet: int | None = None) -> Tensor:
     """
     if symbols.is_floating_point():
         raise ValueError("symbols must be whole numbers; `quantise` makes them of a function's values")
-    flat = symbols.reshape(-1, symbols.shape[-1])
-    length = flat.shape[1]
+    flat = np.ascontiguousarray(symbols.reshape(-1, symbols.shape[-1]).cpu().numpy(), dtype=np.int64)
     if alphabet is None:
-        alphabet = int(flat.max()) + 1 if flat.numel() else 1
-    if flat.numel() and not 0 <= int(flat.min()) <= int(flat.max()) < alphabet:
+        alphabet = int(flat.max()) + 1 if flat.size else 1
+    if flat.size and not 0 <= flat.min() <= flat.max() < alphabet:
         raise ValueError(f"symbols must lie between 0 and {alphabet - 1}")
-    if alphabet <= 256:  # a table of all possible branches is fastest, but too large for a vocabulary
-        trees = np.zeros((4, (length + 1) * alphabet), np.uint16 if length < 2**16 else np.int32)
-        rows = np.zeros((-(-len(flat) // 4) * 4, length), np.uint8)
-        rows[: len(flat)] = flat.cpu().numpy()
-        counts = _phrases_dense(rows, alphabet, trees)[: len(flat)]
-    else:
-        counts = _phrases_hashed(np.ascontiguousarray(flat.cpu().numpy()), alphabet)
-    return torch.from_numpy(counts).reshape(symbols.shape[:-1]).to(symbols.device)
+    return torch.from_numpy(_count_phrases(flat, alphabet)).reshape(symbols.shape[:-1]).to(symbols.device)
 
 
 def phrases_of_constant(n: int) -> int:
@@ -101,48 +93,17 @@ def _traversal(rows: int, columns: int, order: str) -> Tensor:
 
 
 @_compile
-def _phrases_dense(sequences: np.ndarray, alphabet: int, trees: np.ndarray) -> np.ndarray:
-    """LZ78 on rows of `sequences` (a multiple of four), four at a time: each step of one sequence waits for a memory
-    access of the step before, and four independent sequences hide that wait. trees[row, node * alphabet + symbol] is a
-    node's child; node 0 is the root."""
+def _count_phrases(sequences: np.ndarray, alphabet: int) -> np.ndarray:
+    """LZ78 on each row of `sequences`: a tree of phrases, whose node `node` has the child child[node * alphabet + symbol]."""
     phrase_counts = np.zeros(len(sequences), np.int64)
-    for row in range(0, len(sequences), 4):
-        a = b = c = d = 0
-        made_a = made_b = made_c = made_d = 0
-        for i in range(sequences.shape[1]):
-            a, made_a = _descend(trees[0], a * alphabet + sequences[row, i], made_a)
-            b, made_b = _descend(trees[1], b * alphabet + sequences[row + 1, i], made_b)
-            c, made_c = _descend(trees[2], c * alphabet + sequences[row + 2, i], made_c)
-            d, made_d = _descend(trees[3], d * alphabet + sequences[row + 3, i], made_d)
-        phrase_counts[row : row + 4] = made_a, made_b, made_c, made_d
-        trees[:, : (max(made_a, made_b, made_c, made_d) + 1) * alphabet] = 0
-    return phrase_counts
-
-
-@_compile
-def _descend(tree: np.ndarray, branch: int, made: int) -> tuple[int, int]:
-    """Follow a branch; if nothing is there, a new phrase ends here: note it, and go back to the root. Free of jumps for
-    speed."""
-    node = np.int64(tree[branch])
-    new = np.int64(node == 0)
-    tree[branch] = node + new * (made + 1)
-    return node, made + new
-
-
-@_compile
-def _phrases_hashed(sequences: np.ndarray, alphabet: int) -> np.ndarray:
-    count, length = sequences.shape
-    phrase_counts = np.zeros(count, np.int64)
-    for row in range(count):
-        child = {np.int64(0): np.int64(0)}
+    for row in range(len(sequences)):
+        child = {np.int64(-1): np.int64(0)}  # an entry that no symbol reaches tells numba the types
         node, made = np.int64(0), np.int64(0)
         for symbol in sequences[row]:
-            branch = node * alphabet + symbol + 1
-            if branch in child:
-                node = child[branch]
-            else:
+            branch = node * alphabet + symbol
+            node = child.get(branch, np.int64(0))
+            if node == 0:  # no phrase goes on like this: a new one ends here, and the next starts at the root
                 made += 1
                 child[branch] = made
-                node = np.int64(0)
         phrase_counts[row] = made
     return phrase_counts

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from lib import complexity
 from lib.linear import Recording, WrongAxes, axes
-from lib.redshift import random_networks, trained_networks
+from lib.redshift import random_networks
+from lib.redshift.activations import Activation
 from lib.redshift.random_networks import Layer, Prior
-from lib.redshift.trained_networks import copied, fit_network, render, shuffled
-from lib.redshift.units.activations import Activation
+from lib.redshift.trained_networks import copied, fit_network, render, repeated, shuffled, weight_magnitude
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def coordinate_networks(
     sizes = (2, *[width] * depth, 1)
     layers = random_networks.draw(seeds, sizes, Prior(bias=bias), seed=seed, dtype=torch.float32, device=device)
     scale = torch.tensor(magnitudes, dtype=torch.float32, device=device).repeat_interleave(seeds)[:, None, None]
-    layers = trained_networks.repeated(layers, len(magnitudes))
+    layers = repeated(layers, len(magnitudes))
     return [{"weight": scale * layer["weight"], "bias": layer["bias"]} for layer in layers]
 
 
@@ -63,31 +63,30 @@ def paint(
     seeds: int = 1,
     seed: int = 0,
     every: int = 0,
-    watch: Callable[[list[Layer]], dict[str, Tensor]] | None = None,
+    observe: Callable[[list[Layer]], dict[str, Tensor]] | None = None,
     device: str | torch.device = "cpu",
 ) -> Painting:
     """Train coordinate networks on the flat indices `pixels` of a picture (m, m): a `Painting`.
 
-    With `every`, the recording also has the images' "cosine" complexity, the mean size of the "weights", and what `watch` makes
-    of the layers. Neural Redshift Appendix E.1 and E.2.
+    With `every`, the recording also has the images' "cosine" complexity, the mean size of the "weights", and what
+    observe(layers) returns. Neural Redshift Appendix E.1 and E.2.
     """
     m = len(picture)
     layers = coordinate_networks(magnitudes, depth=depth, width=width, bias=bias, seeds=seeds, seed=seed, device=device)
     places = random_networks.grid(m, dtype=torch.float32, device=device)[pixels]
 
-    def look(these: list[Layer]) -> Tensor:
-        return render(these, activation, m).cpu().reshape(len(magnitudes), seeds, m, m)
+    def images(layers: list[Layer]) -> Tensor:
+        return render(layers, activation, m).cpu().reshape(len(magnitudes), seeds, m, m)
 
-    def observe() -> dict[str, Tensor]:
-        image = render(layers, activation, m)
-        seen = {"cosine": complexity.cosine(image), "weights": trained_networks.weight_magnitude(layers)}
-        return seen | (watch(layers) if watch else {})
+    def look(layers: list[Layer]) -> dict[str, Tensor]:
+        cosine = complexity.cosine(render(layers, activation, m))
+        return {"cosine": cosine, "weights": weight_magnitude(layers)} | (observe(layers) if observe else {})
 
-    before = look(layers)
+    before = images(layers)
     target = picture.flatten()[pixels].float().to(device)
-    observe = observe if every else None
-    run = fit_network(layers, places, target, activation, rate=rate, steps=steps, every=every, observe=observe)
-    return Painting(before, look(layers), look(shuffled(layers, seed, seeds)), run, layers)
+    watched = {"every": every, "observe": look if every else None}
+    run = fit_network(layers, places, target, activation, rate=rate, steps=steps, **watched)
+    return Painting(before, images(layers), images(shuffled(layers, seed, seeds)), run, layers)
 
 
 @axes(angles="waves")
@@ -130,13 +129,12 @@ def fine_tune(
     fresh = coordinate_networks([1.0], depth=depth, width=width, bias=bias, seeds=len(first), seed=seed, device=device)
     pretrained = copied(fresh)
     fit_network(pretrained, places, first, activation, rate=rate, steps=pretraining)
+
+    def high(layers: list[Layer]) -> dict[str, Tensor]:
+        return {"high": complexity.energy_above(render(layers, activation, m), cut)}
+
     share = {}
     for name, start in (("fresh", fresh), ("pretrained", pretrained), ("shuffled", shuffled(pretrained, seed))):
-        layers = copied(start)
-
-        def observe(layers: list[Layer] = layers) -> dict[str, Tensor]:
-            return {"high": complexity.energy_above(render(layers, activation, m), cut)}
-
-        run = fit_network(layers, places, then, activation, rate=rate, steps=steps, every=every, observe=observe)
+        run = fit_network(copied(start), places, then, activation, rate=rate, steps=steps, every=every, observe=high)
         share[name] = run["high"].cpu()
     return run.time, share

@@ -5,7 +5,7 @@ for Gaussian weights and biases.
 """
 
 import math
-from functools import lru_cache
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -26,18 +26,16 @@ def kernel_step(activation: str, k: Tensor, diagonal_1: Tensor, diagonal_2: Tens
     The closed forms: arc-cosine kernel (ReLU), arcsine kernel (erf), and the Gaussian integrals of sin and exp(-x^2/2).
     """
     if activation == "relu":
-        scale = (diagonal_1 * diagonal_2).sqrt_()
-        # scale (sin a + (pi - a) cos a) / 2 pi with the angle a, in little new memory
-        cosine = (k / scale).clamp_(-1, 1)
-        value = torch.arccos(cosine).neg_().add_(math.pi).mul_(cosine)
-        return value.add_(cosine.square_().neg_().add_(1).sqrt_()).mul_(scale).div_(2 * math.pi)
+        scale = torch.sqrt(diagonal_1 * diagonal_2)
+        cosine = (k / scale).clamp(-1, 1)
+        return scale * (torch.sqrt(1 - cosine.square()) + (math.pi - torch.arccos(cosine)) * cosine) / (2 * math.pi)
     if activation == "erf":
-        return (2 * k / ((1 + 2 * diagonal_1) * (1 + 2 * diagonal_2)).sqrt_()).arcsin_().mul_(2 / math.pi)
-    if activation == "sine":  # exp(-(a + b)/2) sinh(k), written so that nothing overflows
+        return 2 / math.pi * torch.arcsin(2 * k / torch.sqrt((1 + 2 * diagonal_1) * (1 + 2 * diagonal_2)))
+    if activation == "sine":  # exp(-mean) sinh(k), written so that nothing overflows
         mean = (diagonal_1 + diagonal_2) / 2
-        return (k - mean).exp_().sub_((-k - mean).exp_()).div_(2)
+        return (torch.exp(k - mean) - torch.exp(-k - mean)) / 2
     if activation == "gaussian":
-        return ((1 + diagonal_1) * (1 + diagonal_2) - k.square()).rsqrt_()
+        return torch.rsqrt((1 + diagonal_1) * (1 + diagonal_2) - k.square())
     raise ValueError(f"the closed form is known here for {', '.join(ACTIVATIONS)}, not {activation!r}")
 
 
@@ -52,11 +50,12 @@ def kernel(
     *,
     layer_norm: bool = False,
 ) -> Tensor:
-    """Covariance of the outputs of an infinitely wide random network at points x1 (points1, inputs) and x2 (points2,
-    inputs): (points1, points2).
+    """E[phi(u) phi(v)] of the units in the last hidden layer of an infinitely wide random network, at points x1 (points1,
+    inputs) and x2 (points2, inputs): (points1, points2).
 
-    `width` enters through the prior alone: the printed prior scales the first layer by its fan_out. Layer normalisation
-    divides by the standard deviation across channels, here the square root of the diagonal.
+    The outputs' covariance is a multiple of it plus the variance of the readout's bias, which the measures of complexity
+    do not see. `width` enters through the prior alone: the printed prior scales the first layer by its fan_out. Layer
+    normalisation divides by the standard deviation across channels, here the square root of the diagonal.
     """
     prior = prior or Prior()
     inputs = x1.shape[1]
@@ -65,7 +64,7 @@ def kernel(
     k, one, two = first * x1 @ x2.T + bias, first * x1.square().sum(1) + bias, first * x2.square().sum(1) + bias
     for layer in range(depth):
         if layer > 0:
-            k, one, two = ((hidden * each).add_(bias) for each in (k, one, two))
+            k, one, two = (hidden * each + bias for each in (k, one, two))
         if layer_norm:
             k, one, two = k / (one[:, None] * two).sqrt(), torch.ones_like(one), torch.ones_like(two)
         k = kernel_step(activation, k, one[:, None], two)
@@ -94,16 +93,12 @@ def fourier(
     """
     difference, total = (torch.zeros(m * m, dtype=torch.float64) for _ in range(2))
     i = torch.arange(m)
-    row, column, weight = _corner(m)
-    for start in range(0, len(row), rows):
-        part = slice(start, start + rows)
+    for row, column, weight, k in _kernel_parts(activation, depth, width, prior, m, layer_norm, rows):
         # The mean over the grid adds to k = 0 alone, which the measure leaves out: no need to subtract it.
-        k = _kernel_rows(activation, depth, width, prior, layer_norm, m, rows, start)
-        k = (k * weight[part, None]).flatten()
         for sign, target in ((-1, difference), (1, total)):
             along = (i[:, None] + sign * i) % m  # of two places on an axis
-            index = (m * along[row[part]])[:, :, None] + along[column[part]][:, None]  # (rows, m, m)
-            target.index_add_(0, index.flatten(), k)
+            index = (m * along[row])[:, :, None] + along[column][:, None]  # (rows, m, m)
+            target.index_add_(0, index.flatten(), (k * weight[:, None]).flatten())
     difference, total = difference.reshape(m, m), total.reshape(m, m)
     for axis in (0, 1):  # the other corners: mirrored, a difference d becomes -d, a sum s becomes -2 - s
         difference = (difference + difference.flip(axis).roll(1, axis)) / 2
@@ -132,39 +127,28 @@ def cosine(
     """
     waves = complexity.cosine_transform(torch.eye(m, dtype=torch.float64), dims=1)  # (place, frequency)
     variance = torch.zeros(m, m, dtype=torch.float64)
-    row, column, weight = _corner(m)
-    for start in range(0, len(row), rows):
-        part = slice(start, start + rows)
-        k = _kernel_rows(activation, depth, width, prior, layer_norm, m, rows, start)
+    for row, column, weight, k in _kernel_parts(activation, depth, width, prior, m, layer_norm, rows):
         half = complexity.cosine_transform(k.reshape(-1, m, m))  # (rows, frequency, frequency): K C'
-        variance += torch.einsum("rab,ra,rb->ab", half, waves[row[part]] * weight[part, None], waves[column[part]])
+        variance += torch.einsum("rab,ra,rb->ab", half, waves[row] * weight[:, None], waves[column])
     return float(complexity.cosine_of_magnitudes((variance.clamp(min=0) * (2 / math.pi)).sqrt()))
 
 
-def _corner(m: int) -> tuple[Tensor, Tensor, Tensor]:
-    """A quarter of the grid that stands for all of it, as the kernel is the same for both points mirrored: rows and columns
-    of its points, and how many points each of them stands for: two along each axis, one on the middle line."""
+def _kernel_parts(
+    activation: str, depth: int, width: int, prior: Prior | None, m: int, layer_norm: bool, rows: int
+) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """`kernel` between a quarter of the grid's points and all points, in parts: row and column of at most `rows` points, how many
+    points each of them stands for, and the kernel (rows, points).
+
+    The kernel is the same for both points mirrored, so a quarter of the grid stands for all of it: a point for two along
+    each axis, for one on the middle line.
+    """
     i = torch.arange((m + 1) // 2)
-    row, column = torch.cartesian_prod(i, i).T
-    stands = torch.where(2 * i == m - 1, 1.0, 2.0).double()
-    return row, column, stands[row] * stands[column]
-
-
-def _kernel_rows(
-    activation: str, depth: int, width: int, prior: Prior | None, layer_norm: bool, m: int, rows: int, start: int
-) -> Tensor:
-    """`kernel` between `rows` points of the grid's `_corner` from `start` on and all points of the grid: (rows, points)."""
-    known = _kept_rows if len(_corner(m)[0]) <= 4 * rows else _kept_rows.__wrapped__
-    return known(activation, depth, width, prior, layer_norm, m, rows, start)
-
-
-@lru_cache(maxsize=4)  # of a small grid, for the next measure of the same networks
-def _kept_rows(
-    activation: str, depth: int, width: int, prior: Prior | None, layer_norm: bool, m: int, rows: int, start: int
-) -> Tensor:
-    points, (row, column, _) = complexity.grid(m), _corner(m)
-    some = points[(m * row + column)[start : start + rows]]
-    return kernel(activation, some, points, depth, width, prior, layer_norm=layer_norm)
+    stands_for = torch.where(2 * i == m - 1, 1.0, 2.0).double()
+    points = complexity.grid(m)
+    for part in torch.cartesian_prod(i, i).split(rows):
+        row, column = part.T
+        k = kernel(activation, points[m * row + column], points, depth, width, prior, layer_norm=layer_norm)
+        yield row, column, stands_for[row] * stands_for[column], k
 
 
 def _mean_magnitude(s: Tensor, t: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from torch import Tensor
 from lib.data import tasks
 from lib.linear import Streams, WrongAxes, axes
 from lib.redshift import infinite_width, random_networks
-from lib.redshift.random_networks import Prior
-from lib.redshift.units.activations import Activation
+from lib.redshift.activations import Activation
+from lib.redshift.random_networks import Layer, Prior
 
 
 @axes(target="tasks points")
@@ -28,10 +28,10 @@ def interpolate(k: Tensor, target: Tensor, train: Tensor, test: Tensor, jitter: 
     """
     if k.shape[-1] != target.shape[-1] or k.shape[-2] != k.shape[-1]:
         raise WrongAxes(f"interpolate: k has shape {tuple(k.shape)} for {target.shape[-1]} points")
-    points = k.shape[-1]  # entries by their place in memory, which is quicker than by split, row and column
-    start = points * points * torch.arange(len(train))[:, None, None] if k.ndim == 3 else 0
-    among = k.take(start + points * train[:, :, None] + train[:, None])  # (splits, seen, seen)
-    across = k.take(start + points * test[:, :, None] + train[:, None])  # (splits, unseen, seen)
+    split = torch.arange(len(train))[:, None, None]
+    k = k.expand(len(train), -1, -1)
+    among = k[split, train[:, :, None], train[:, None]]  # (splits, seen, seen)
+    across = k[split, test[:, :, None], train[:, None]]  # (splits, unseen, seen)
     level = jitter * among.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
     seen = target[:, train].permute(1, 2, 0)  # (splits, seen, tasks)
     weights = torch.linalg.solve(among + level * torch.eye(train.shape[1], dtype=k.dtype), seen)
@@ -46,19 +46,14 @@ def prefactor_kernel(activation: str, x: Tensor, prefactor: float, depth: int = 
     return infinite_width.kernel(activation, x, x, depth, width, Prior(prefactor, bias=prefactor * bias))
 
 
-def feature_kernel(
-    activation: Activation, x: Tensor, prefactor: float, depth: int = 3, width: int = 128, bias: float = 1.0, seeds: int = 1,
-    seed: int = 0,
-) -> Tensor:  # fmt: skip
-    """The same kernel from the last hidden layer of drawn networks, one for each seed: (seeds, points, points).
+def feature_kernel(layers: list[Layer], x: Tensor, activation: Activation, prefactor: float = 1.0) -> Tensor:
+    """The same kernel from the last of the hidden `layers` of drawn networks, at the points x: (seeds, points, points).
 
     Regression with it is what a network does that trains its readout alone.
     """
-    layers = random_networks.draw(seeds, (x.shape[1], *[width] * depth), Prior(bias=bias), seed=seed)
-    h = x.double()
     for layer in layers:
-        h = random_networks.hidden_layer(layer, h, activation, prefactor=prefactor)
-    return h @ h.mT / width
+        x = random_networks.hidden_layer(layer, x, activation, prefactor=prefactor)
+    return x @ x.mT / x.shape[-1]
 
 
 def modulo_accuracy(
@@ -78,19 +73,22 @@ def modulo_accuracy(
 ) -> Tensor:
     """Share of the points left out that kernel regression on the others labels rightly: (tasks, prefactors, splits).
 
-    Split k sees the points that network k of `trained_networks.learn_modulo_sums` sees. With `drawn`, each split has a
-    drawn network of this width whose readout alone is trained. Neural Redshift Section 4.1, Figs 7 and 8.
+    Split k sees the points that network k of `trained_networks.learn_modulo_sums` sees. With `drawn`, each split has the
+    drawn network from which that one starts, and only its readout is trained. Neural Redshift Section 4.1, Figs 7 and 8.
     """
     made = [tasks.modulo_sums(modulus, numbers, dims) for modulus in moduli]
     x = tasks.as_rows(made[0][0]).double()
     target = torch.stack([2 * y[0] - 1 for _, y in made]).double()  # (tasks, points), +1 and -1
-    order = Streams(splits, seed).permutation(len(x))
+    streams = Streams(splits, seed)
+    order = streams.permutation(len(x))
     train, test = order.split([round(share * len(x)), len(x) - round(share * len(x))], 1)
     right = target[:, test].transpose(0, 1) > 0  # (splits, tasks, unseen)
 
+    layers = random_networks.draw(splits, (dims, *[width] * depth), Prior(bias=bias), seed=streams) if drawn else []
+
     def accuracy(prefactor: float) -> Tensor:
         if drawn:
-            k = feature_kernel(activation, x, prefactor, depth, width, bias, splits, seed)
+            k = feature_kernel(layers, x, activation, prefactor)
         else:
             k = prefactor_kernel(activation, x, prefactor, depth, width, bias)
         return ((interpolate(k, target, train, test) > 0) == right).double().mean(2).T  # (tasks, splits)

@@ -10,7 +10,6 @@ Neural Redshift Sections 2 and 3, Appendix D.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -18,15 +17,12 @@ from torch.nn import functional
 
 from lib.complexity import grid
 from lib.linear import Streams, WrongAxes
-from lib.linear.blocks import Tall
-from lib.redshift.units import activations
-from lib.redshift.units.activations import Activation
+from lib.redshift.activations import Activation, phi
 
 Layer = dict[str, Tensor]
 VARIANTS = ("plain", "layer norm", "residual", "gated")
 PRIORS = ("uniform", "gaussian", "ball", "long-tailed")
 GATES = ("none", "hidden", "all")
-DRAWS = 64  # chunks of networks that are kept
 
 
 @dataclass(frozen=True)
@@ -94,39 +90,39 @@ def draw(
     streams = seed if isinstance(seed, Streams) else Streams(seeds, seed)
     if len(streams) != seeds:
         raise ValueError(f"there are {len(streams)} streams of random numbers for {seeds} seeds")
-    return _scaled(_units(sizes, prior.shape, gates, streams), prior, dtype, device)
+    layers = []
+    for index, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        gated = gates == "all" or (gates == "hidden" and index < len(sizes) - 2)
+        layers.append(_draw_layer(streams, prior, fan_in, fan_out, first=index == 0, gated=gated))
+    return _moved(layers, dtype, device)
 
 
 def hidden_layer(
-    layer: Layer,
-    x: Tensor,
-    activation: Activation,
-    variant: str = "plain",
-    prefactor: float | Tensor = 1.0,
-    memory: Sequence[Tensor] = (),
+    layer: Layer, x: Tensor, activation: Activation, variant: str = "plain", prefactor: float | Tensor = 1.0
 ) -> Tensor:
     """One hidden layer; x (points, in) or (seeds, points, in) becomes (seeds, points, out).
 
     plain: phi(a z) with z = Wx + b and a the prefactor; layer norm: z is first brought to mean 0 and variance 1 across
     channels; residual: z + phi(z); gated: phi(z) * sigmoid(W'x + b'). Neural Redshift Section 3; the prefactor is that
-    of Section 4. Where nothing is to be differentiated, `memory` may hold two tensors for the result and on the way to it.
+    of Section 4.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant is one of {', '.join(VARIANTS)}, not {variant!r}")
-    place, spare = memory or (None, None)
-    z = _affine(layer, x, "", place)
+    z = affine(x, layer["weight"], layer["bias"])
     if variant == "layer norm":
-        tiny = torch.finfo(z.dtype).tiny
-        z = _normalised(z, tiny) if memory else functional.layer_norm(z, z.shape[-1:], eps=tiny)
-    if isinstance(prefactor, Tensor) or prefactor != 1:
-        z = torch.mul(z, prefactor, out=z if memory else None)
-    out = activations.apply(activation, z, keep=variant == "residual", into=spare)
+        z = functional.layer_norm(z, z.shape[-1:], eps=torch.finfo(z.dtype).tiny)
+    z = prefactor * z
+    h = phi(activation)(z)
     if variant == "residual":
-        out = torch.add(z, out, out=z if memory else None)
-    elif variant == "gated":
-        gate = _affine(layer, x, "gate ", spare)
-        out = out.mul_(gate.sigmoid_()) if memory else out * torch.sigmoid(gate)
-    return out
+        return z + h
+    if variant == "gated":
+        return h * torch.sigmoid(affine(x, layer["gate weight"], layer["gate bias"]))
+    return h
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Wx + b of each network: x (points, in) or (seeds, points, in) becomes (seeds, points, out)."""
+    return torch.baddbmm(bias, x.expand(len(weight), -1, -1), weight.mT)
 
 
 def forward(
@@ -148,10 +144,9 @@ def forward(
         raise WrongAxes(
             f"forward: x is {x.dtype} on {x.device} and the weights are {weight.dtype} on {weight.device}; use x.to(weight)"
         )
-    memory = _memory(layers[:-1], x)
     for layer in layers[:-1]:
-        x = hidden_layer(layer, x, activation, variant, prefactor, [each for each in memory if each is not x][:2])
-    return _affine(layers[-1], x, "")
+        x = hidden_layer(layer, x, activation, variant, prefactor)
+    return affine(x, layers[-1]["weight"], layers[-1]["bias"])
 
 
 def images(
@@ -182,23 +177,19 @@ def images(
     prior = prior or Prior()
     points = grid(m, device=device)
     out = torch.empty(depth if depths else 1, seeds, m, m, dtype=dtype or torch.float64, device=device)
-    # On a processor, the activations of a chunk of networks (here 4 MB in float64) should fit into the cache.
-    chunk = max(1, (2**19 if str(device) == "cpu" else 2**25) // (m * m * width))
+    chunk = max(1, (2**19 if str(device) == "cpu" else 2**25) // (m * m * width))  # networks at a time; caches are small
     for start in range(0, seeds, chunk):
         count = min(chunk, seeds - start)
-        small = count * depth * width * width < 2**19 and seeds <= DRAWS * chunk  # worth keeping: the next magnitude has the same
-        known = _drawn if small else _drawn.__wrapped__
-        units = known(count, seed, start, (2, *[width] * depth), len(out), prior.shape, "all" if variant == "gated" else "none")
-        layers, *readouts = (_scaled(each, prior, torch.float64, "cpu") for each in units)
-        readouts = [readout for (readout,) in readouts]
+        streams = Streams(count, seed, first=start)
+        layers = draw(count, (2, *[width] * depth), prior, gates="all" if variant == "gated" else "none", seed=streams)
+        readouts = [_draw_layer(streams, prior, width, 1) for _ in out]
         part = _evaluate(layers, readouts, points, activation, variant, dtype or torch.float32)
         part = part.double()  # (depths, count, points)
-        if dtype is None:
-            flat = (part.std(-1) < 1e-3 * part.mean(-1).abs()).any(0)
-            if flat.any():
-                few = flat.cpu()
-                layers, readouts = ([{k: v[few] for k, v in layer.items()} for layer in group] for group in (layers, readouts))
-                part[:, flat] = _evaluate(layers, readouts, points, activation, variant, torch.float64)
+        flat = (part.std(-1) < 1e-3 * part.mean(-1).abs()).any(0)
+        if dtype is None and flat.any():
+            few = flat.cpu()
+            layers, readouts = ([{k: v[few] for k, v in layer.items()} for layer in group] for group in (layers, readouts))
+            part[:, flat] = _evaluate(layers, readouts, points, activation, variant, torch.float64)
         out[:, start : start + count] = part.reshape(-1, count, m, m)
     return out if depths else out[0]
 
@@ -243,70 +234,27 @@ def unbiased_frequencies(m: int = 64) -> Tensor:
 def _evaluate(
     layers: list[Layer], readouts: list[Layer], x: Tensor, activation: Activation, variant: str, dtype: torch.dtype
 ) -> Tensor:
-    """Outputs of the last `len(readouts)` depths, there where x is: (depths, seeds, points)."""
-    there = {"device": x.device, "dtype": dtype}
-    layers, readouts = ([{k: v.to(**there) for k, v in layer.items()} for layer in group] for group in (layers, readouts))
-    h, out = x.to(dtype), []
-    memory = _memory(layers, h)
-    for index, layer in enumerate(layers):
-        h = hidden_layer(layer, h, activation, variant, memory=[each for each in memory if each is not h][:2])
-        if index >= len(layers) - len(readouts):
-            out.append(_affine(readouts[index - len(layers) + len(readouts)], h, "")[..., 0])
-    return torch.stack(out)
+    """Outputs of the last `len(readouts)` depths at the points x, in this precision: (depths, seeds, points)."""
+    layers, readouts = _moved(layers, dtype, x.device), _moved(readouts, dtype, x.device)
+    h, outputs = x.to(dtype), []
+    for layer, readout in zip(layers, [None] * (len(layers) - len(readouts)) + readouts, strict=True):
+        h = hidden_layer(layer, h, activation, variant)
+        if readout:
+            outputs.append(affine(h, readout["weight"], readout["bias"])[..., 0])
+    return torch.stack(outputs)
 
 
-def _affine(layer: Layer, x: Tensor, kind: str, out: Tensor | None = None) -> Tensor:
-    """Wx + b, into memory that is there if `out` is given."""
-    weight, bias = layer[kind + "weight"], layer[kind + "bias"]
-    if out is not None and x.ndim == 3 and x.dtype == torch.float32 and (tall := Tall(x)).blocks:  # to the same bits
-        return tall.times(weight.mT.contiguous(), Tall(out)).add_(bias)
-    return torch.baddbmm(bias, x.expand(len(weight), -1, -1), weight.mT, out=out)
+def _draw_layer(streams: Streams, prior: Prior, fan_in: int, fan_out: int, *, first: bool = False, gated: bool = False) -> Layer:
+    """One layer in double precision, with the weights of its gates if it is `gated`."""
+    std, layer = prior.weight_std(fan_in, fan_out, first), {}
+    for kind in ("", "gate ") if gated else ("",):
+        layer[kind + "weight"] = std * _unit_variance(prior.shape, (fan_out, fan_in), streams)
+        layer[kind + "bias"] = prior.bias_std * _unit_variance(prior.shape, (1, fan_out), streams)
+    return layer
 
 
-def _normalised(z: Tensor, tiny: float) -> Tensor:
-    """Layer normalisation in place of z: torch's takes three times as long for a few dozen channels."""
-    z.sub_(z.mean(-1, keepdim=True))
-    size = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
-    return z.mul_(size.clamp_min_(tiny).reciprocal_().mul_(math.sqrt(z.shape[-1])))
-
-
-def _memory(layers: list[Layer], x: Tensor) -> list[Tensor]:
-    """Memory for what a layer is given, what it makes of it and one more: three tensors (seeds, points, width). New memory for
-    each result would take longer than many of the results. There is none where something is to be differentiated."""
-    weights = [tensor for layer in layers for tensor in layer.values()]
-    if len({layer["weight"].shape[1] for layer in layers}) != 1 or any(each.requires_grad for each in (x, *weights)):
-        return []
-    return [x.new_empty(len(weights[0]), x.shape[-2], weights[0].shape[1]) for _ in range(3)]
-
-
-def _units(sizes: Sequence[int], shape: str, gates: str, streams: Streams) -> list[Layer]:
-    """Layers with weights and biases of variance 1."""
-    layers = []
-    for index, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:], strict=False)):
-        gated = gates == "all" or (gates == "hidden" and index < len(sizes) - 2)
-        layer = {}
-        for kind in ("", "gate ") if gated else ("",):
-            layer[kind + "weight"] = _unit_variance(shape, (fan_out, fan_in), streams)
-            layer[kind + "bias"] = _unit_variance(shape, (1, fan_out), streams)
-        layers.append(layer)
-    return layers
-
-
-@lru_cache(maxsize=DRAWS)
-def _drawn(seeds: int, seed: int, first: int, sizes: tuple, readouts: int, shape: str, gates: str) -> list[list[Layer]]:
-    """`_units` of the networks from `first` on, and of so many readouts of their last layer."""
-    streams = Streams(seeds, seed, first=first)
-    return [_units(sizes, shape, gates, streams), *(_units((sizes[-1], 1), shape, "none", streams) for _ in range(readouts))]
-
-
-def _scaled(units: list[Layer], prior: Prior, dtype: torch.dtype, device: str | torch.device) -> list[Layer]:
-    """Layers of this prior, made of `units`."""
-    layers = []
-    for index, layer in enumerate(units):
-        fan_out, fan_in = layer["weight"].shape[1:]
-        std = {"weight": prior.weight_std(fan_in, fan_out, first=index == 0 and len(units) > 1), "bias": prior.bias_std}
-        layers.append({name: (std[name.split()[-1]] * unit).to(device=device, dtype=dtype) for name, unit in layer.items()})
-    return layers
+def _moved(layers: list[Layer], dtype: torch.dtype, device: str | torch.device) -> list[Layer]:
+    return [{name: tensor.to(device=device, dtype=dtype) for name, tensor in layer.items()} for layer in layers]
 
 
 def _unit_variance(shape: str, size: tuple[int, int], streams: Streams) -> Tensor:

@@ -1,29 +1,30 @@
 """Ensembles of small networks trained with full-batch Adam, and what is left of them when their weights are shuffled.
 
 The networks are those of `random_networks`, and so is the forward pass: a trained network is a random one that was
-moved. All networks of an ensemble train side by side in one tensor program; Adam works on each weight by itself and the
-losses are summed over networks, so every network learns exactly as it would alone. Points are rows, (points, inputs).
+moved. Gradients are torch's. The losses of all networks are added up and Adam acts on each weight by itself, so every
+network learns exactly as it would alone. Points are rows, (points, inputs).
 
 Neural Redshift Section 4 and Appendix E.
 """
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
+from torch.nn import functional
 
 from lib.data import tasks
 from lib.linear import Recording, Streams, WrongAxes, axes
-from lib.linear.adam import Adam
-from lib.linear.products import one_thread
+from lib.linear.descent import Adam, descend
 from lib.redshift import random_networks
+from lib.redshift.activations import Activation
 from lib.redshift.random_networks import Layer, Prior
-from lib.redshift.units import activations, gradients
-from lib.redshift.units.activations import Activation
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of outputs and targets (seeds, points): each network's (seeds,)
+    "squared": lambda out, target: (out - target).square().mean(1),
+    "logistic": lambda out, target: functional.binary_cross_entropy_with_logits(out, target, reduction="none").mean(1),
+}
 
 
 def fit(
@@ -35,66 +36,35 @@ def fit(
     steps: int,
     loss: str = "squared",
     every: int = 0,
-    observe: Callable[[], dict[str, Tensor]] | None = None,
-    label: str = "",
+    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
 ) -> Recording:
-    """Train `parameters` (a list of tensors, changed in place) so that predict() approaches `target`; returns a
-    `Recording`.
+    """Train `parameters` (changed in place) by Adam with this `rate`, so that predict() approaches `target`.
 
-    predict() returns (seeds, points); `target` is (points,) or (seeds, points). `loss` is "squared", the mean squared
-    error, or "logistic", the mean cross-entropy (targets 0 and 1). `rate` is Adam's. The recording has each network's
-    "loss" and whatever observe() returns, before training, every `every` steps and after it.
+    predict() returns (seeds, points), computed from the parameters; `target` is (points,) or (seeds, points). `loss` is
+    "squared", the mean squared error, or "logistic", the mean cross-entropy (targets 0 and 1). Returns a `Recording` of
+    each network's "loss" and of what observe(parameters) returns, before training, after it, and every `every` steps if
+    that is not 0.
     """
-    target = _target(predict(), target, loss)
-    for tensor in parameters:
-        tensor.requires_grad_()
-    adam = Adam(parameters, 1e-8)
-
-    def step(losses: Tensor) -> None:
-        adam.step(list(torch.autograd.grad(losses.sum(), parameters)), rate)
-
-    try:
-        return _follow(
-            lambda: gradients.LOSSES[loss](predict(), target), lambda losses: losses, step, steps, every, observe, label
-        )
-    finally:
-        for tensor in parameters:
-            tensor.requires_grad_(False)
-
-
-def _target(answers: Tensor, target: Tensor, loss: str) -> Tensor:
-    """The target of each network's answers (seeds, points), if it and the loss make sense."""
-    if loss not in gradients.LOSSES:
-        raise ValueError(f"loss is one of {', '.join(gradients.LOSSES)}, not {loss!r}")
-    shape, target = tuple(answers.shape), torch.as_tensor(target)
+    if loss not in LOSSES:
+        raise ValueError(f"loss is one of {', '.join(LOSSES)}, not {loss!r}")
+    shape, target = tuple(predict().shape), torch.as_tensor(target)
     if len(shape) != 2 or tuple(target.shape) not in (shape, shape[1:]):
         raise WrongAxes(f"fit: target has shape {tuple(target.shape)} and the networks answer {shape}, (seeds, points)")
-    return target.expand(shape)
+    target = target.expand(shape)
 
+    def gradient(parameters: list[Tensor]) -> tuple[Tensor, ...]:
+        for tensor in parameters:
+            tensor.requires_grad_(True)
+        with torch.enable_grad():
+            slopes = torch.autograd.grad(LOSSES[loss](predict(), target).sum(), parameters)
+        for tensor in parameters:
+            tensor.requires_grad_(False)
+        return slopes
 
-def _follow(
-    look: Callable[[], Tensor],
-    losses: Callable[[Tensor], Tensor],
-    step: Callable[[Tensor], None],
-    steps: int,
-    every: int,
-    observe: Callable[[], dict[str, Tensor]] | None,
-    label: str,
-) -> Recording:
-    """Alternate look() and step(what was seen), and write down losses(what was seen) and observe() at some of the times."""
-    times, seen = [], []
-    for now in tqdm(range(steps + 1), desc=label or "steps", disable=not (label and sys.stderr.isatty()), leave=False):
-        found = look()
-        if now == steps or now == 0 or (every and now % every == 0):
-            with torch.no_grad():
-                times.append(now)
-                told = {"loss": losses(found)} | (observe() if observe else {})
-                seen.append({name: value.detach().clone() for name, value in told.items()})
-        if now < steps:
-            step(found)
-    if not torch.isfinite(seen[-1]["loss"]).all():
-        raise FloatingPointError("training diverged: try a smaller rate")
-    return Recording(torch.tensor(times), {name: torch.stack([row[name] for row in seen]) for name in seen[0]})
+    def look(parameters: list[Tensor]) -> dict[str, Tensor]:
+        return {"loss": LOSSES[loss](predict(), target)} | (observe(parameters) if observe else {})
+
+    return descend(parameters, gradient, update=Adam(rate), steps=steps, every=every or max(1, steps), observe=look)
 
 
 def fit_network(
@@ -108,31 +78,17 @@ def fit_network(
     prefactor: float | Tensor = 1.0,
     loss: str = "squared",
     every: int = 0,
-    observe: Callable[[], dict[str, Tensor]] | None = None,
-    label: str = "",
-    by_hand: bool = True,
+    observe: Callable[[list[Layer]], dict[str, Tensor]] | None = None,
 ) -> Recording:
-    """`fit` for an ensemble of networks with one output, on x (points, inputs) or (seeds, points, inputs).
-
-    Gradients are those of `gradients`, unless `by_hand` is False or the activation has no quick twin.
-    """
+    """`fit` for the weights and biases of an ensemble with one output, on x (points, inputs) or (seeds, points, inputs);
+    the recording has what observe(layers) returns. `prefactor` as in `random_networks.forward`."""
 
     def predict() -> Tensor:
         return random_networks.forward(layers, x, activation, prefactor=prefactor)[..., 0]
 
-    if not by_hand or callable(activation) or activation not in activations.QUICK:
-        parameters = [tensor for layer in layers for tensor in layer.values()]
-        watch = {"every": every, "observe": observe, "label": label}
-        return fit(parameters, predict, target, rate=rate, steps=steps, loss=loss, **watch)
-    target = _target(predict(), target, loss)
-    fitting = gradients.Fitting(layers, x, target, activation, rate=rate, loss=loss, prefactor=prefactor)
-
-    def look() -> dict[str, Tensor]:
-        fitting.hand_over()
-        return observe() if observe else {}
-
-    with one_thread(), np.errstate(all="ignore"):  # if a training diverges, `_follow` says so in words
-        return _follow(fitting.answers, fitting.losses, fitting.step, steps, every, look, label)
+    parameters = [tensor for layer in layers for tensor in layer.values()]
+    look = (lambda _: observe(layers)) if observe else None
+    return fit(parameters, predict, target, rate=rate, steps=steps, loss=loss, every=every, observe=look)
 
 
 def render(layers: list[Layer], activation: Activation, m: int = 64, prefactor: float | Tensor = 1.0) -> Tensor:
@@ -198,7 +154,7 @@ def learn_modulo_sums(
     dims: int = 2,
     depth: int = 3,
     width: int = 128,
-    bias: float = 0.0,
+    bias: float = 1.0,
     seeds: int = 2,
     seed: int = 0,
     rate: float = 0.002,
@@ -208,10 +164,9 @@ def learn_modulo_sums(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Networks with `depth` hidden layers on a `share` of all points of `tasks.modulo_sums`, tested on the others.
 
-    All tasks and seeds of a prefactor train side by side; more at once would not fit into a processor's cache. Each
-    seed has its own split of the points and its own initial weights, which all tasks and prefactors have in common;
-    biases start uniform in ±`bias`. Returns test and training accuracy, each (times, tasks, prefactors, seeds), and the
-    times. Neural Redshift Section 4.1.
+    All tasks and seeds of a prefactor train side by side. Each seed has its own split of the points and its own initial
+    weights, which all tasks and prefactors have in common; biases start uniform in ±`bias`. Returns test and training
+    accuracy, each (times, tasks, prefactors, seeds), and the times. Neural Redshift Section 4.1.
     """
     made = [tasks.modulo_sums(modulus, numbers, dims) for modulus in moduli]
     x = tasks.as_rows(made[0][0]).to(device)  # (points, dims)
@@ -224,15 +179,13 @@ def learn_modulo_sums(
     train, test = order.split([round(share * len(x)), len(x) - round(share * len(x))], 1)
 
     def learn(prefactor: float) -> Recording:
-        layers = repeated(start, len(moduli))
-
-        def accuracy(points: Tensor) -> Tensor:
+        def accuracy(layers: list[Layer], points: Tensor) -> Tensor:
             out = random_networks.forward(layers, x[points], activation, prefactor=prefactor)[..., 0]
             return ((out > 0) == (y.gather(1, points) > 0.5)).double().mean(1).cpu()
 
         return fit_network(
-            layers, x[train], y.gather(1, train), activation, prefactor=prefactor, rate=rate, steps=steps,
-            loss="logistic", every=every, observe=lambda: {"test": accuracy(test), "train": accuracy(train)},
+            repeated(start, len(moduli)), x[train], y.gather(1, train), activation, prefactor=prefactor, rate=rate, steps=steps,
+            loss="logistic", every=every, observe=lambda now: {"test": accuracy(now, test), "train": accuracy(now, train)},
         )  # fmt: skip
 
     runs = [learn(prefactor) for prefactor in prefactors]
@@ -265,7 +218,7 @@ def fit_unbiased(
     angle = (2 * math.pi / m) * (points @ k.float().T % m)  # (pixels of the image, waves)
 
     def values(sine: Tensor, cosine: Tensor) -> Tensor:
-        # sin(angle + phase) as sin cos + cos sin: two matrix products instead of one sine per pixel, wave and seed
+        # sin(angle + phase) as sin cos + cos sin: two matrix products instead of one sine for each pixel, wave and seed
         return ((amplitude * phase.cos()) @ sine.T + (amplitude * phase.sin()) @ cosine.T)[:, 0]
 
     everywhere, shown = (angle.sin(), angle.cos()), (angle[pixels].sin(), angle[pixels].cos())

@@ -12,15 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from lib.linear import Streams, WrongAxes
-from lib.linear.products import one_thread
-from lib.redshift.units import activations
-from lib.redshift.units.activations import Activation, phi
+from lib.redshift.activations import Activation, phi
 
 Weights = dict[str, Any]  # "tokens", "positions", and "blocks": one dict of matrices per block
 
@@ -43,28 +40,17 @@ class Shape:
 
 
 class Cache:
-    """Keys (seeds, sequences, heads, width / heads, tokens) and values (..., tokens, width / heads) of the tokens so far, for
-    each block: each in the order in which it is read. The cache grows in place, and has room for more than it holds (for `room`
-    tokens from the start), so that a new one moves none of the old."""
+    """Keys and values of the tokens so far in each block, (seeds, sequences, heads, tokens, width / heads) each."""
 
-    def __init__(self, room: int = 16) -> None:
-        self.tokens, self.blocks, self.room = 0, [], room
+    def __init__(self) -> None:
+        self.tokens, self.blocks = 0, {}
 
     def extend(self, block: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of a block with the new ones, (..., tokens, width / heads) both, behind those of `tokens` before."""
-        stop = self.tokens + values.shape[-2]
-        old = self.blocks[block] if block < len(self.blocks) else None
-        if old is None or old[1].shape[-2] < stop:
-            front, each, room = values.shape[:-2], values.shape[-1], max(self.room, 2 * stop)
-            wider = values.new_empty(*front, each, room), values.new_empty(*front, room, each)
-            if old:
-                wider[0][..., : self.tokens], wider[1][..., : self.tokens, :] = (
-                    old[0][..., : self.tokens], old[1][..., : self.tokens, :]
-                )  # fmt: skip
-            self.blocks[block : block + 1] = [wider]
-        here, there = self.blocks[block]
-        here[..., self.tokens : stop], there[..., self.tokens : stop, :] = keys.mT, values
-        return here[..., :stop], there[..., :stop, :]
+        """All keys and values of a block, with the new ones behind those of the tokens before."""
+        if block in self.blocks:
+            keys, values = (torch.cat(pair, -2) for pair in zip(self.blocks[block], (keys, values), strict=True))
+        self.blocks[block] = keys, values
+        return keys, values
 
 
 def draw(
@@ -130,14 +116,14 @@ def next_token(
     x = weights["tokens"].gather(1, flat).reshape(seeds, sequences, new, d)
     x = x + weights["positions"][:, None, past : past + new]
     scale = scale[..., None, None] if isinstance(scale, Tensor) else scale
-    # Each new token sees the cache, the new tokens before it, and itself; a single one sees everything.
-    mask = torch.ones(new, past + new, dtype=torch.bool, device=x.device).tril(past) if past and new > 1 else None
+    # Each new token sees the cache, the new tokens before it, and itself.
+    mask = torch.ones(new, past + new, dtype=torch.bool, device=x.device).tril(past)
     for index, block in enumerate(weights["blocks"][:blocks]):
         qkv = _multiply(scale * functional.layer_norm(x, (d,)), block["attend"])  # (seeds, sequences, new, 3d)
         q, k, v = (t.unflatten(-1, (heads, d // heads)).transpose(2, 3) for t in qkv.chunk(3, -1))
-        seen = _attend(q, *cache.extend(index, k, v), mask, is_causal=past == 0 and new > 1)
+        seen = functional.scaled_dot_product_attention(q, *cache.extend(index, k, v), mask)
         x = x + _multiply(seen.transpose(2, 3).flatten(-2), block["attended"])
-        hidden = activations.apply(activation, _multiply(scale * functional.layer_norm(x, (d,)), block["expand"]))
+        hidden = phi(activation)(_multiply(scale * functional.layer_norm(x, (d,)), block["expand"]))
         if centred:
             hidden = hidden - hidden.mean(-1, keepdim=True)
         x = x + _multiply(hidden, block["contract"])
@@ -159,9 +145,13 @@ def write(
 ) -> Tensor:
     """Continue prompts (seeds, sequences) of one token each by `length` tokens, always the most likely: (seeds,
     sequences, length)."""
-    _check_prompts("write", weights, prompts)
-    token, cache, written, weights = prompts[..., None], Cache(length), [], _turned(weights, blocks)
-    with torch.no_grad(), one_thread():
+    seeds = len(weights["tokens"])
+    if prompts.ndim != 2 or len(prompts) != seeds:
+        raise WrongAxes(
+            f"write: prompts has shape {tuple(prompts.shape)}; with these weights it must be ({seeds} seeds, sequences)"
+        )
+    token, cache, written = prompts[..., None], Cache(), []
+    with torch.no_grad():
         for _ in range(length):
             logits, cache = next_token(weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred)
             token = logits.argmax(-1, keepdim=True)
@@ -183,17 +173,16 @@ def write_grid(
     """`write` for several layer-normalisation scales at once, with the same weights and prompts (seeds, sequences):
     (scales, seeds, sequences, length).
 
-    Several activations give (activations, scales, seeds, sequences, length); they run side by side, so that each weight,
-    whose reading is what costs time in a wide model, is read once for all of them.
+    Several activations give (activations, scales, seeds, sequences, length).
     """
-    _check_prompts("write_grid", weights, prompts)
-    seeds, sequences = prompts.shape
-    several = _several(activation)
-    every = prompts.to(weights["tokens"].device).repeat(1, len(several) * len(scales))
-    scale = torch.tensor(scales).to(weights["tokens"]).repeat_interleave(sequences).repeat(len(several)).expand(seeds, -1)
-    together = _side_by_side(several)
-    written = write(weights, shape, every, together, scale, length=length, blocks=blocks, centred=centred)
-    grid = written.reshape(seeds, len(several), len(scales), sequences, length).movedim(0, 2)
+    several = [activation] if isinstance(activation, str) or callable(activation) else activation
+    sequences, variants = prompts.shape[-1], len(several) * len(scales)
+    scale = torch.tensor(scales).to(weights["tokens"]).repeat_interleave(sequences).repeat(len(several))
+    written = write(
+        weights, shape, prompts.to(scale.device).repeat(1, variants), _side_by_side(several), scale.expand(len(prompts), -1),
+        length=length, blocks=blocks, centred=centred,
+    )  # fmt: skip
+    grid = written.unflatten(1, (len(several), len(scales), sequences)).movedim(0, 2)
     return grid if several is activation else grid[0]
 
 
@@ -231,75 +220,27 @@ def with_shares(
 
     The output's standard deviation stays what it was. Share 0 is an activation without a mean.
     """
-    _check_prompts("with_shares", weights, prompts)
     if not all(-1 < share < 1 for share in shares):
         raise ValueError(f"shares lie between -1 and 1, exclusive, not {list(shares)}")
-    seeds, sequences = prompts.shape
-    several = _several(activation)
+    several = [activation] if isinstance(activation, str) or callable(activation) else activation
 
-    def shifted(each: Activation) -> Activation:
-        mean, std = hidden_moments(each, shape, scale)
-        target = torch.tensor([std * share / math.sqrt(1 - share * share) - mean for share in shares])
-        shift = target.to(weights["tokens"]).repeat_interleave(sequences)[:, None, None]  # (shares * sequences, 1, 1)
-        return lambda x: phi(each)(x) + shift
+    def shifted(activation: Activation, share: float) -> Activation:
+        mean, std = hidden_moments(activation, shape, scale)
+        shift = std * share / math.sqrt(1 - share * share) - mean
+        return lambda x: phi(activation)(x) + shift
 
-    every = prompts.to(weights["tokens"].device).repeat(1, len(several) * len(shares))
-    together = _side_by_side([shifted(each) for each in several])
-    written = write(weights, shape, every, together, scale, length=length)
-    grid = written.reshape(seeds, len(several), len(shares), sequences, length).movedim(0, 2)
+    variants = [shifted(each, share) for each in several for share in shares]
+    grid = write_grid(weights, shape, prompts, variants, [scale], length=length)[:, 0]
+    grid = grid.unflatten(0, (len(several), len(shares)))
     return grid if several is activation else grid[0]
 
 
-def _several(activation: Activation | Sequence[Activation]) -> Sequence[Activation]:
-    return [activation] if isinstance(activation, str) or callable(activation) else activation
-
-
 def _side_by_side(several: Sequence[Activation]) -> Activation:
-    """An activation, in place, for hidden units (seeds, sequences, ...) whose sequences come in as many equal parts as
-    there are activations in `several`, each with its own."""
-
-    def apply(x: Tensor) -> Tensor:
-        for each, part in zip(several, x.chunk(len(several), 1), strict=True):
-            part.copy_(activations.apply(each, part))
-        return x
-
-    return apply
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
-    """What each head reads (seeds, sequences, heads, new, width / heads), from keys (..., width / heads, tokens); for one new
-    token by two plain batched products, which beat the general function there."""
-    if q.shape[-2] > 1:
-        return functional.scaled_dot_product_attention(q, k.mT, v, mask, is_causal=is_causal)
-    return _product(_product(q / math.sqrt(q.shape[-1]), k).softmax(-1), v)
-
-
-def _product(a: Tensor, b: Tensor) -> Tensor:
-    """Many products of small matrices (..., rows, inner) and (..., inner, columns); on the processor NumPy is the faster one if
-    the second ones lie row by row."""
-    if a.device.type == "cpu" and b.stride(-1) == 1 and not (a.requires_grad or b.requires_grad):
-        return torch.from_numpy(np.matmul(a.numpy(), b.numpy()))
-    return a @ b
-
-
-def _check_prompts(caller: str, weights: Weights, prompts: Tensor) -> None:
-    seeds = len(weights["tokens"])
-    if prompts.ndim != 2 or len(prompts) != seeds:
-        raise WrongAxes(
-            f"{caller}: prompts has shape {tuple(prompts.shape)}; with these weights it must be ({seeds} seeds, sequences)"
-        )
+    """An activation for hidden units (seeds, sequences, ...) whose sequences come in as many equal parts as there are
+    activations in `several`, each part with its own."""
+    return lambda x: torch.cat([phi(each)(part) for each, part in zip(several, x.chunk(len(several), 1), strict=True)], 1)
 
 
 def _multiply(x: Tensor, weight: Tensor) -> Tensor:
     """x (seeds, sequences, new, in) times weight (seeds, out, in): one batched product."""
-    seeds, sequences, new, _ = x.shape
-    return _product(x.reshape(seeds, sequences * new, -1), weight.mT).reshape(seeds, sequences, new, -1)
-
-
-def _turned(weights: Weights, blocks: int | None) -> Weights:
-    """The same weights, laid out in memory as products read them, if they are small enough to be copied."""
-    kept = weights["blocks"][:blocks]
-    if sum(matrix.numel() for block in kept for matrix in block.values()) > 2**25:
-        return weights
-    turned = [{name: matrix.mT.contiguous().mT for name, matrix in block.items()} for block in kept]
-    return weights | {"blocks": turned}
+    return (x.flatten(1, 2) @ weight.mT).unflatten(1, x.shape[1:3])

@@ -34,6 +34,14 @@ def test_unequal_ones_by_hand():
     assert complexity.effective_rank(matrix @ matrix.mT).item() == pytest.approx(by_hand, rel=1e-6)
 
 
+def test_zeros_have_no_rank():
+    """Once they had NaN: a layer whose units are all silent would stop a page far from the cause."""
+    h = torch.stack([torch.zeros(4, 6), turned([2.0, 2.0], 4, 6).float()])
+    assert complexity.effective_rank(h).tolist() == pytest.approx([0, 2], rel=1e-5)
+    assert complexity.effective_rank_of_gram(h).tolist() == pytest.approx([0, 2], rel=1e-5)
+    assert complexity.effective_rank(torch.zeros(3, 3)).item() == 0
+
+
 def test_an_ensemble_is_its_members_and_centring_takes_the_mean_of_each_unit_away():
     h = torch.randn(3, 4, 11, generator=torch.Generator().manual_seed(1), dtype=torch.float64) + 2
     together = complexity.effective_rank_of_gram(h, centred=True)

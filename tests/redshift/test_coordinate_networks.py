@@ -43,16 +43,16 @@ def test_paint_trains_on_the_given_pixels():
         assert torch.allclose(getattr(pair, state)[1, 0], getattr(alone, state)[0, 0], atol=1e-4)
 
 
-def test_what_watches_a_painting_sees_each_layer_on_the_way():
+def test_what_observes_a_painting_sees_each_layer_on_the_way():
     target, pixels = picture().float(), torch.arange(0, 256, 3)
     watch = lambda layers: {"first": layers[0]["weight"][:1].abs().amax((1, 2)), "last": layers[-1]["bias"].flatten()}  # noqa: E731
     options = {"steps": 12, "rate": 0.02, "width": 8, "seeds": 2, "every": 5}
     plain = coordinate_networks.paint("relu", [1.0], target, pixels, **options)
-    seen = coordinate_networks.paint("relu", [1.0], target, pixels, watch=watch, **options)
+    seen = coordinate_networks.paint("relu", [1.0], target, pixels, observe=watch, **options)
     assert seen.run.time.tolist() == [0, 5, 10, 12] and seen.run["first"].shape == (4, 1) and seen.run["last"].shape == (4, 2)
     assert torch.equal(seen.trained, plain.trained) and torch.equal(seen.run["cosine"], plain.run["cosine"])
     assert torch.equal(seen.run["last"][-1], seen.layers[-1]["bias"].flatten()) and len(seen.run["last"].unique(dim=0)) == 4
-    alone = coordinate_networks.paint("relu", [1.0], target, pixels, watch=watch, **(options | {"every": 0}))
+    alone = coordinate_networks.paint("relu", [1.0], target, pixels, observe=watch, **(options | {"every": 0}))
     assert "first" not in alone.run.values
 
 

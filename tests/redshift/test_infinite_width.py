@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from lib import complexity
-from lib.redshift import infinite_width, random_networks
+from lib.redshift import activations, infinite_width, random_networks
 from lib.redshift.random_networks import Prior
-from lib.redshift.units import activations
 
 
 @pytest.mark.parametrize("activation", infinite_width.ACTIVATIONS)

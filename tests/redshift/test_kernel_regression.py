@@ -1,16 +1,23 @@
 """Regression with a network's kernel: against a plain solve, against drawn networks, and on the tasks of Figure 7."""
 
+import inspect
+
 import pytest
 import torch
 
 from lib.data import tasks
 from lib.linear import Streams, WrongAxes
-from lib.redshift import infinite_width, kernel_regression, random_networks
+from lib.redshift import infinite_width, kernel_regression, random_networks, trained_networks
 from lib.redshift.random_networks import Prior
 
 
 def points(n=40, seed=0):
     return 2 * torch.rand(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1
+
+
+def hidden(seeds, width, depth=2, bias=1.0, seed=0):
+    """Hidden layers of drawn networks with two inputs."""
+    return random_networks.draw(seeds, (2, *[width] * depth), Prior(bias=bias), seed=seed)
 
 
 def test_all_splits_and_tasks_at_once_are_single_solves():
@@ -32,7 +39,7 @@ def test_all_splits_and_tasks_at_once_are_single_solves():
 def test_a_prefactor_multiplies_weights_and_biases_of_the_hidden_layers():
     """The drawn features have the prefactor before the activation; the kernel has it in the prior."""
     x = points(6)
-    drawn = kernel_regression.feature_kernel("sine", x, 1.7, depth=2, width=2048, seeds=8).mean(0)
+    drawn = kernel_regression.feature_kernel(hidden(8, 2048), x, "sine", 1.7).mean(0)
     assert torch.allclose(drawn, kernel_regression.prefactor_kernel("sine", x, 1.7, 2, 2048), atol=0.03)
     prior = Prior(1.7, bias=1.7 * 1.0)
     assert torch.equal(
@@ -46,9 +53,9 @@ def test_a_wide_network_with_a_trained_readout_follows_the_kernel():
     order = Streams(4, 2).permutation(30)
     train, test = order[:, :20], order[:, 20:]
     k = kernel_regression.prefactor_kernel("gaussian", x, 2.0, 2, 4096)
-    wide = kernel_regression.feature_kernel("gaussian", x, 2.0, 2, 4096, seeds=4)
+    wide = kernel_regression.feature_kernel(hidden(4, 4096), x, "gaussian", 2.0)
     theory, drawn = (kernel_regression.interpolate(each, target, train, test) for each in (k, wide))
-    narrow = kernel_regression.feature_kernel("gaussian", x, 2.0, 2, 64, seeds=4)
+    narrow = kernel_regression.feature_kernel(hidden(4, 64), x, "gaussian", 2.0)
     miss = (drawn - theory).square().mean().sqrt()
     assert miss < 0.15 * theory.std()
     assert miss < 0.5 * (kernel_regression.interpolate(narrow, target, train, test) - theory).square().mean().sqrt()
@@ -65,6 +72,26 @@ def test_the_splits_are_those_of_the_trained_networks():
     k = kernel_regression.prefactor_kernel("gaussian", x, 3.0, 3, 32)
     out = k[b][:, a] @ torch.linalg.solve(k[a][:, a] + 1e-10 * k.diagonal().mean() * torch.eye(48), y[a])
     assert float(accuracy[1, 0, 1]) == pytest.approx(float(((out > 0) == (y[b] > 0)).double().mean()))
+
+
+def test_drawn_networks_are_those_from_which_the_trained_ones_start():
+    """Splits and weights come one after the other from the same streams; once they shared random bits."""
+    options = {"numbers": 8, "depth": 2, "width": 16, "bias": 0.7, "seed": 7}
+    accuracy = kernel_regression.modulo_accuracy("sine", [1.0, 2.0], (3,), 0.75, splits=2, drawn=True, **options)
+    features, labels = tasks.modulo_sums(3, 8, 2)
+    x, y = tasks.as_rows(features).double(), 2 * labels.double() - 1
+    streams = Streams(2, 7)
+    order = streams.permutation(64)
+    layers = random_networks.draw(2, (2, 16, 16, 1), Prior(bias=0.7), seed=streams)[:-1]  # as `learn_modulo_sums` draws them
+    k = kernel_regression.feature_kernel(layers, x, "sine", 2.0)
+    out = kernel_regression.interpolate(k, y, order[:, :48], order[:, 48:])[:, 0]
+    right = ((out > 0) == (y[0][order[:, 48:]] > 0)).double().mean(1)
+    assert torch.allclose(accuracy[0, 1], right)
+
+
+def test_the_twins_have_the_same_defaults():
+    one, two = (inspect.signature(f).parameters for f in (kernel_regression.modulo_accuracy, trained_networks.learn_modulo_sums))
+    assert all(one[name].default == two[name].default for name in ("dims", "depth", "width", "bias", "seed"))
 
 
 def test_finer_stripes_want_larger_prefactors():
@@ -87,21 +114,5 @@ def test_features_are_the_hidden_units_of_the_drawn_networks():
     layers = random_networks.draw(2, (2, 16, 16, 1), Prior(bias=0.5), seed=3)
     h = torch.tanh(1.5 * (torch.tanh(1.5 * (x @ layers[0]["weight"][1].T + layers[0]["bias"][1])) @ layers[1]["weight"][1].T
                           + layers[1]["bias"][1]))  # fmt: skip
-    k = kernel_regression.feature_kernel("tanh", x, 1.5, depth=2, width=16, bias=0.5, seeds=2, seed=3)
+    k = kernel_regression.feature_kernel(hidden(2, 16, bias=0.5, seed=3), x, "tanh", 1.5)
     assert torch.allclose(k[1], h @ h.T / 16)
-
-
-def test_labels_are_plus_and_minus_one(monkeypatch):
-    seen = []
-
-    def nothing(k, target, train, test):
-        seen.append(target)
-        return torch.zeros(len(test), len(target), test.shape[1], dtype=torch.float64)
-
-    monkeypatch.setattr(kernel_regression, "interpolate", nothing)
-    accuracy = kernel_regression.modulo_accuracy("sine", [1.0, 2.0], (4, 3), 0.5, numbers=4, width=8, splits=3)
-    assert accuracy.shape == (2, 2, 3) and len(seen) == 2
-    for target, modulus in zip(seen[0], (4, 3), strict=True):
-        labels = tasks.modulo_sums(modulus, 4, 2)[1][0].double()
-        assert torch.equal(target[labels == 1].unique(), torch.ones(1).double())
-        assert torch.equal(target[labels == 0].unique(), -torch.ones(1).double())

@@ -9,9 +9,8 @@ from scipy import stats
 
 from lib import complexity
 from lib.linear import Streams, WrongAxes
-from lib.redshift import random_networks
+from lib.redshift import activations, random_networks
 from lib.redshift.random_networks import Prior
-from lib.redshift.units import activations
 
 
 def plain_network(layers, network, x, activation, variant):
@@ -44,13 +43,6 @@ def test_an_ensemble_is_its_networks(activation, variant):
         assert torch.allclose(expanded[network], alone, atol=1e-12)
 
 
-def test_the_gaussian_is_one_and_has_its_gradient():
-    x = torch.linspace(-3, 3, 13, dtype=torch.float64, requires_grad=True)
-    gaussian = activations.ACTIVATIONS["gaussian"]
-    assert torch.allclose(gaussian(x), torch.exp(-x.square() / 2))
-    assert torch.autograd.gradcheck(gaussian, x)
-
-
 @pytest.mark.parametrize("variant", random_networks.VARIANTS)
 def test_all_depths_of_one_pass_are_networks_of_that_depth(variant):
     """The functions of depth l from one pass of depth 4 have the same distribution of complexity as networks of depth l
@@ -70,6 +62,17 @@ def test_images_are_the_forward_pass():
     expected = random_networks.forward(layers + readout, random_networks.grid(12), "sine").reshape(2, 12, 12)
     made = random_networks.images("sine", 2, 2, 8, Prior(3.0), m=12, seed=5, dtype=torch.float64)
     assert torch.allclose(made, expected, atol=1e-12)
+
+
+def test_the_first_layer_has_its_own_fan_at_every_depth():
+    """Once images of networks with a single hidden layer forgot it."""
+    prior = Prior(3.0, first_fan=64)
+    streams = Streams(2, 5)
+    layers = random_networks.draw(2, (2, 8), prior, seed=streams)
+    assert float(layers[0]["weight"].abs().max()) <= 3 * math.sqrt(6 / 66)
+    readout = random_networks.draw(2, (8, 1), Prior(3.0), seed=streams)
+    expected = random_networks.forward(layers + readout, random_networks.grid(6), "sine").reshape(2, 6, 6)
+    assert torch.allclose(random_networks.images("sine", 2, 1, 8, prior, m=6, seed=5, dtype=torch.float64), expected, atol=1e-12)
 
 
 def test_nearly_constant_networks_are_evaluated_in_double_precision():
@@ -217,32 +220,3 @@ def test_a_matrix_of_the_ball_is_uniform_in_its_volume():
     streams = Streams(20, 4)
     streams.normal(2, 3)
     assert torch.allclose(inside, streams.uniform(1, 1).flatten(), rtol=1e-9)
-
-
-@pytest.mark.parametrize("variant", random_networks.VARIANTS)
-@pytest.mark.parametrize("name", ["relu", "sine", "selu", "erf"])
-@pytest.mark.parametrize("prefactor", [1.0, 1.7])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_with_kept_memory_networks_answer_as_where_gradients_are_wanted(variant, name, prefactor, dtype):
-    gates = "hidden" if variant == "gated" else "none"
-    layers = random_networks.draw(3, (2, 9, 9, 9, 1), gates=gates, seed=4, dtype=dtype)
-    x = random_networks.grid(15, dtype=dtype)  # more points than a block
-    quick = random_networks.forward(layers, x, name, variant=variant, prefactor=prefactor)
-    x.requires_grad_()
-    plain = random_networks.forward(layers, x, name, variant=variant, prefactor=prefactor)
-    assert plain.requires_grad and not quick.requires_grad
-    assert torch.allclose(quick, plain.detach(), rtol=0, atol=1e-12 if dtype == torch.float64 else 1e-4)
-
-
-def test_kept_draws_are_the_draws():
-    """Networks of several priors, of which the second finds the first one's numbers; large ones are not kept."""
-    for sizes in ((3, 8), (1, 768)):
-        depth, width = sizes
-        for shape, magnitude in (("uniform", 1.0), ("uniform", 3.0), ("gaussian", 3.0), ("uniform", 1.0)):
-            prior = Prior(magnitude, shape=shape)
-            streams = Streams(2, 5)
-            layers = random_networks.draw(2, (2, *[width] * depth), prior, seed=streams)
-            layers += random_networks.draw(2, (width, 1), prior, seed=streams)
-            expected = random_networks.forward(layers, random_networks.grid(8), "tanh")[..., 0].reshape(2, 8, 8)
-            images = random_networks.images("tanh", 2, depth, width, prior, m=8, seed=5, dtype=torch.float64)
-            assert torch.allclose(images, expected, rtol=0, atol=1e-12)

@@ -9,9 +9,8 @@ from torch import nn
 from torch.nn import functional
 
 from lib.linear import Streams, WrongAxes
-from lib.redshift import transformers
+from lib.redshift import activations, transformers
 from lib.redshift.transformers import Shape
-from lib.redshift.units import activations
 
 SMALL = Shape(width=16, heads=2, blocks=3, vocabulary=50, context=20)
 
