@@ -205,16 +205,16 @@ def written(device):
 def frozen(device):
     images = moved(rows(), device)
     x, y = images.x_train.flatten(1), images.y_train
-    net, alone = biases.frozen(12, 64, 3, seeds=2, device=device), biases.frozen(12, 64, 3, device=device)
-    how = {"epochs": 2, "batch": 10, "validation": (x[:10], y[:10]), "keep": "best"}
+    net, how = biases.frozen(12, 64, 3, seeds=2, device=device), {"epochs": 2, "batch": 10}
     made = [
         biases.train_biases(net, x, y, **how),
-        biases.train_biases(net, biases.training.PreActivations(net, x), y, **how),
+        biases.train_biases(net, biases.PreActivations(net, x), y, **how),
         biases.train_masks(net, x, y, **how),
-        biases.train_fully(alone, x, y, **how),
+        biases.train_fully(net, x, y, **how),
     ]
-    seen = [biases.networks.examine(one.network, one.bias, x, y, one.mask) for one in made]
-    return [[one.bias, one.mask, one.loss, one.validation, one.output_bias] for one in made], seen
+    right = [biases.accuracy(one.network, one.bias, x, y, one.mask, one.output_bias) for one in made]
+    spread = [biases.unit_variance(one.network, one.bias, x, one.mask) for one in made]
+    return [[one.bias, one.mask, one.loss, one.output_bias] for one in made], right, spread
 
 
 def remembering(device):

@@ -21,7 +21,7 @@ PLANTED = [
     ),
     ("relu/separability", "xor_pathways", "squared / 4 → 1.01 * squared / 4", "relu/test_separability.py"),
     ("redshift/infinite_width", "kernel", "hidden * each → 1.01 * hidden * each", "redshift/test_infinite_width.py"),
-    ("biases/theory/universality", "bounded", "a / alpha → 1.01 * a / alpha", "biases/test_universality.py"),
+    ("biases/universality", "bounded", "a / alpha → 1.01 * a / alpha", "biases/test_universality.py"),
 ]
 
 

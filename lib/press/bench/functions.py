@@ -144,7 +144,7 @@ def fitted(dtype: torch.dtype, seeds: int, width: int, points: int, steps: int =
 
 
 def bias_learning(dtype: torch.dtype, units: int, images: int, cache: str = "float32") -> Pair:
-    """An epoch of biases learned on frozen weights (`biases.train_biases`): cached pre-activations, compiled kernels.
+    """An epoch of biases learned on frozen weights (`biases.train_biases`): cached pre-activations, one compiled loop.
 
     What is compared are the networks' answers: Adam's first steps follow the sign of a gradient, which for a unit that hardly
     matters is rounding. Filling the cache is not counted; it is one product, paid once for all epochs.
@@ -160,7 +160,7 @@ def bias_learning(dtype: torch.dtype, units: int, images: int, cache: str = "flo
     def plain() -> Tensor:
         hidden, output = torch.nn.Linear(784, units), torch.nn.Linear(units, 10, bias=False)
         with torch.no_grad():
-            hidden.weight.copy_(network.w), hidden.bias.zero_(), output.weight.copy_(network.a)
+            hidden.weight.copy_(network.w[0]), hidden.bias.zero_(), output.weight.copy_(network.a[0])
         hidden.weight.requires_grad_(False), output.weight.requires_grad_(False)
         optimiser = torch.optim.Adam([hidden.bias], lr=0.02)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, -(-images // 200))
@@ -180,7 +180,7 @@ def bias_learning(dtype: torch.dtype, units: int, images: int, cache: str = "flo
 
 
 def recurrent_biases(dtype: torch.dtype, seeds: int, units: int, window: int, steps: int = 4) -> Pair:
-    """Biases of recurrent networks (`recurrent.train`): the gradient through time by hand, all seeds at once."""
+    """Biases of recurrent networks (`recurrent.train`): all seeds at once."""
     wave = torch.sin(torch.arange(400, dtype=torch.float64) / 7)[:, None].to(dtype)
     x, y = wave[:-5], wave[5:]
     network = recurrent.recurrent(units, seeds=seeds, dtype=dtype)

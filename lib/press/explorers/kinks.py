@@ -124,7 +124,7 @@ def picture() -> Figure:
     fig, (left, right) = drawing.panels(2, height=2.9)
     left.plot(x, goal, color=COLOURS["data"], linewidth=5, alpha=0.45, label="a curve")
     left.plot(x, biases.answers(net, bias, grid())[0, :, 0], color=COLOURS["bias"], label="the network")
-    left.plot(-bias[0] / net.w[:, 0], torch.full_like(bias[0], -1.1), "^", color=COLOURS["bias"], alpha=0.5, label="kinks")
+    left.plot(-bias[0] / net.w[0, :, 0], torch.full_like(bias[0], -1.1), "^", color=COLOURS["bias"], alpha=0.5, label="kinks")
     left.set(xlabel="input x", ylabel="output y", xlim=(-1, 1), ylim=(-1.2, 1.2))
     left.legend(fontsize=9)
     right.plot(torch.tensor(losses) / goal.square().mean() * 2, color=COLOURS["bias"])
