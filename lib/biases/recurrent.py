@@ -94,16 +94,20 @@ def recurrent(
     return Recurrent(*drawn, keep=1 - leak, beta=leak, phi=phi)
 
 
-def states(network: Recurrent, x: Iterable[Tensor], start: Tensor) -> Iterator[Tensor]:
-    """The state r_t (seeds, windows, units) after each step, for inputs x_t (windows, inputs) or (seeds, windows, inputs).
+def states(network: Recurrent, drives: Iterable[Tensor], start: Tensor) -> Iterator[Tensor]:
+    """The state r_t (seeds, windows, units) after each step, from `start` before the first: the whole model, Eq. D.2.
 
-    `start` (seeds, windows, units) is the state before the first step. This is the whole model, Eq. D.2.
+    `drives` are B x_t + b (seeds, windows, units), step by step; see `drive`.
     """
-    phi, r = ACTIVATIONS.get(network.phi, network.phi), start
-    w, b_in, bias = network.w.mT, network.b_in.mT, network.bias[:, None]
-    for now in x:
-        r = network.keep * r + network.beta * phi(r @ w + (now @ b_in + bias))
+    phi, w, r = ACTIVATIONS.get(network.phi, network.phi), network.w.mT, start
+    for now in drives:
+        r = network.keep * r + network.beta * phi(r @ w + now)
         yield r
+
+
+def drive(network: Recurrent, x: Tensor) -> Tensor:
+    """B x + b, (seeds, steps, windows, units), of inputs x (steps, windows, inputs) or (seeds, steps, windows, inputs)."""
+    return x @ network.b_in.mT[:, None] + network.bias[:, None, None]
 
 
 def predict(network: Recurrent, x: Tensor, start: Tensor | None = None) -> Tensor:
@@ -130,7 +134,8 @@ def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int, start: Tens
 
     def heard() -> Iterator[Tensor]:
         for t in range(given + free):
-            yield x[:, t] if t < given else forecasts[t - lead]
+            signal = x[None, :, t] if t < given else forecasts[t - lead]  # (1 or seeds, 1, inputs)
+            yield drive(network, signal[:, None])[:, 0]
 
     with torch.no_grad():
         for r in states(network, heard(), _start(network, 1, start)):
@@ -215,7 +220,8 @@ def half_width(correlation: Tensor, level: float = 0.5) -> int:
 
 def _outputs(network: Recurrent, x: Tensor, start: Tensor | None) -> Tensor:
     """`predict`, with gradients."""
-    r = torch.stack(list(states(network, x.unbind(1), _start(network, len(x), start))), 2)  # (seeds, windows, steps, units)
+    drives = drive(network, x.transpose(0, 1)).unbind(1)
+    r = torch.stack(list(states(network, drives, _start(network, len(x), start))), 2)  # (seeds, windows, steps, units)
     return r @ network.c.mT[:, None]
 
 
