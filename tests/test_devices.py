@@ -141,10 +141,10 @@ def tree_map_data(data, device):
 
 def small_batches(device):
     x, y, x_test, y_test = minibatches.prepared(moved(rows(), device), "pixel mean")
-    networks = minibatches.Ensemble(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
+    networks = minibatches.draw(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
     run = minibatches.train(networks, x, y, step=0.1, steps=6, batch=8, every=3)
     level = float(run["loss"].cpu()[-1].max()) * 0.9
-    again = minibatches.Ensemble(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
+    again = minibatches.draw(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device)
     how = {"step": 0.1, "batch": 8, "every": 3, "limit": 60}
     reached = minibatches.train_to(again, x, y, [level], lambda e: {"rank": e.effective_rank(x)}, **how)
     return run.values, networks.weights, networks.loss_and_error(x_test, y_test), reached
@@ -238,7 +238,7 @@ CASES = {
     "gated.architectures.routing.Task.to": routed,
     "gated.architectures.routing.initial_weights": routed,
     "gated.engine.initial_weights": network,
-    "relu.minibatches.Ensemble.__init__": small_batches,
+    "relu.minibatches.draw": small_batches,
     "relu.networks.initial_weights": rectified,
     "redshift.coordinate_networks.coordinate_networks": painting,
     "redshift.coordinate_networks.paint": painting,
@@ -307,7 +307,7 @@ DRAWS = (
     lambda device: classifiers.initial_classifier(3, 6, 5, 3, 0.5, seeds=2, device=device),
     lambda device: routing.initial_weights(routing.shared_task(X, Y, 3), 6, 0.1, seeds=2, device=device),
     lambda device: gated.initial_weights(random_graphs.random_example(seed=3)[0], 0.3, seeds=2, device=device),
-    lambda device: minibatches.Ensemble(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device).weights,
+    lambda device: minibatches.draw(64, 3, 5, 0.3, (2.0, 0.0), 2, device=device).weights,
     lambda device: relu.initial_weights((4, 6, 3), 0.1, seeds=2, device=device),
     lambda device: coordinate_networks.coordinate_networks((1.0, 2.0), width=8, seeds=2, device=device),
     lambda device: random_networks.draw(3, (2, 6, 1), gates="all", device=device),

@@ -1,9 +1,9 @@
 """Gated deep linear networks on any directed graph (The Neural Race Reduction).
 
 `network` and `engine`: the graph, its paths, effective datasets and gradients; `dynamics`: gradient flow, training with
-finite steps, what is conserved; `modules`: a gated network as a `torch.nn.Module` and back. `race`: one number per edge and
-mode instead of all weights. `pictures` draws, `random_graphs` invents networks. A room of its own, `architectures`, holds
-the papers' special cases as batched tensor programs: `routing`, its `rivals` and `classifiers`, `pathways`, `closed_forms`.
+finite steps, what is conserved. `race`: one number per edge and mode instead of all weights. `pictures` draws,
+`random_graphs` makes up networks. A folder of its own, `architectures`, holds the papers' special cases as batched tensor
+programs: `routing`, its `rivals` and `classifiers`, `pathways`, `closed_forms`.
 
 Items are columns, weights a dict from an edge's name to (..., rows, columns), losses means over items, gradients +dL/dW.
 
@@ -14,34 +14,30 @@ Items are columns, weights a dict from an edge's name to (..., rows, columns), l
     print(network, run["loss"][[0, -1]])
 """
 
-from lib import door
-
-__getattr__, __dir__, __all__ = door(
-    __name__,
-    {
-        "network": ("TooManyPaths", "Edge", "Path", "Network", "Data"),
-        "engine": (
-            "forward",
-            "propagate",
-            "loss",
-            "backpropagate",
-            "node_gradient",
-            "path_gate",
-            "Statistics",
-            "effective_datasets",
-            "path_products",
-            "path_maps",
-            "path_errors",
-            "gradient",
-            "loss_of_statistics",
-            "initial_weights",
-            "check_weights",
-        ),
-        "dynamics": ("flow", "train", "balance", "balance_drift"),
-        "modules": ("GatedModule", "to_module", "from_module"),
-        "race": (),
-        "architectures": (),
-        "pictures": (),
-        "random_graphs": (),
-    },
+from lib.gated import network  # isort: skip
+from lib.gated import architectures, dynamics, engine, pictures, race, random_graphs
+from lib.gated.dynamics import balance, balance_drift, flow, train
+from lib.gated.engine import (
+    Statistics,
+    backpropagate,
+    check_weights,
+    effective_datasets,
+    forward,
+    gradient,
+    initial_weights,
+    loss,
+    loss_of_statistics,
+    node_gradient,
+    path_errors,
+    path_gate,
+    path_maps,
+    path_products,
+    propagate,
 )
+from lib.gated.network import Data, Edge, Network, Path, TooManyPaths
+
+__all__ = ["network", "TooManyPaths", "Edge", "Path", "Network", "Data"]
+__all__ += ["engine", "forward", "propagate", "loss", "backpropagate", "node_gradient", "path_gate", "Statistics"]
+__all__ += ["effective_datasets", "path_products", "path_maps", "path_errors", "gradient", "loss_of_statistics"]
+__all__ += ["initial_weights", "check_weights", "dynamics", "flow", "train", "balance", "balance_drift"]
+__all__ += ["race", "architectures", "pictures", "random_graphs"]

@@ -12,7 +12,6 @@ from torch import Tensor
 from lib.gated.engine import (
     Statistics,
     Weights,
-    backpropagate,
     check_weights,
     gradient,
     loss,
@@ -20,7 +19,7 @@ from lib.gated.engine import (
     node_gradient,
 )
 from lib.gated.network import Data, Network, one_per_seed
-from lib.linear.descent import Recording, descend
+from lib.linear.descent import Recording, descend, one_thread
 
 
 def flow(
@@ -45,20 +44,24 @@ def flow(
         return {n: part.reshape(*part.shape[:-1], *s) for n, part, s in zip(names, parts, shapes, strict=True)}
 
     start = torch.cat([weights[name].reshape(-1) for name in names]).double().numpy()
-    held = np.empty_like(start)
-    now = unpack(held)  # the same memory, as matrices
-    if isinstance(source, Data):
-        check_weights(network, now, source)
-        slope = node_gradient(network, source)
-    else:
-        slope = partial(gradient, network, statistics=source)
+    slope = _gradient_on(network, unpack(start), source)
 
     def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        held[:] = flat
-        uphill = slope(now)
+        uphill = slope(unpack(flat))
         return torch.cat([uphill[name].reshape(-1) for name in names]).numpy() / -tau
 
-    return unpack(integrate(velocity, start, times, rtol))
+    with one_thread():
+        return unpack(integrate(velocity, start, times, rtol))
+
+
+def _gradient_on(
+    network: Network, weights: Weights, source: Statistics | Data, detached: Collection[str] = ()
+) -> Callable[[Weights], Weights]:
+    """The gradient as a function of the weights: by paths from `Statistics`, through the nodes from `Data`."""
+    check_weights(network, weights, source if isinstance(source, Data) else None)
+    if isinstance(source, Data):
+        return node_gradient(network, source, detached)
+    return partial(gradient, network, statistics=source, detached=detached)
 
 
 def integrate(velocity: Callable, start: np.ndarray, times: Sequence[float] | Tensor, rtol: float) -> np.ndarray:
@@ -92,15 +95,7 @@ def train(
     Records "loss" (times, ...) of the whole network and what `observe(weights)` returns. Paths through
     one of the `detached` nodes or edges are trained on the residual that the others leave; the others do not feel them.
     """
-    by_nodes = isinstance(source, Data)
-    check_weights(network, weights, source if by_nodes else None)
-    value = loss if by_nodes else loss_of_statistics
-    if by_nodes and not detached:
-        slope = node_gradient(network, source)
-    elif by_nodes:
-        slope = partial(backpropagate, network, data=source, detached=detached)
-    else:
-        slope = partial(gradient, network, statistics=source, detached=detached)
+    slope, value = _gradient_on(network, weights, source, detached), loss if isinstance(source, Data) else loss_of_statistics
 
     def look(w: Weights) -> dict[str, Tensor]:
         seen = {"loss": value(network, w, source)}

@@ -27,8 +27,10 @@ from torch import Tensor
 
 from lib.gated.network import Data, Network, Path, one_per_seed
 from lib.linear.draws import Streams, random_matrix
+from lib.linear.shapes import as_array
 
 Weights = dict[str, Tensor]
+Array = Tensor | np.ndarray
 
 
 def forward(network: Network, weights: Weights, data: Data) -> dict[str, Tensor]:
@@ -38,8 +40,8 @@ def forward(network: Network, weights: Weights, data: Data) -> dict[str, Tensor]
     return propagate(network, weights, data.x, data.gates)
 
 
-def propagate(network: Network, weights: Weights, x: dict[str, Tensor], gates: dict[str, Tensor]) -> dict[str, Tensor]:
-    """`forward` without targets and without checks: x {input: (size, items)}, gates {node or edge: (items,)}."""
+def propagate(network: Network, weights: dict, x: dict[str, Array], gates: dict[str, Array]) -> dict[str, Array]:
+    """`forward` without checks, for tensors and arrays: x {input: (size, items)}, gates {node or edge: (items,)}."""
     activity = dict(x)
     for node in network.order:
         if node not in x:
@@ -48,7 +50,7 @@ def propagate(network: Network, weights: Weights, x: dict[str, Tensor], gates: d
     return activity
 
 
-def _gated(gates: dict[str, Tensor], name: str, signal: Tensor) -> Tensor:
+def _gated(gates: dict[str, Array], name: str, signal: Array) -> Array:
     return gates[name] * signal if name in gates else signal
 
 
@@ -68,92 +70,41 @@ def loss(network: Network, weights: Weights, data: Data) -> Tensor:
 
 def backpropagate(network: Network, weights: Weights, data: Data, *, detached: Collection[str] = ()) -> Weights:
     """dL/dW for every edge by the chain rule through the nodes: no paths needed, so it works on any graph."""
-    activity = forward(network, weights, data)
-    error = {node: activity[node] - data.y[node] for node in network.outputs}
-    slope = _backward(network, weights, data, activity, error)
-    if detached:
-        # Cutting the detached edges leaves the other paths: take their answer to the whole error away, add that to their own.
-        cut = {name: torch.zeros_like(w) for name, w in weights.items() if name in _edges_of(network, detached)}
-        alone = forward(network, weights | cut, data)
-        change = {node: alone[node] - activity[node] for node in network.outputs}
-        others = _backward(network, weights | cut, data, alone, change)
-        slope = {name: slope[name] if name in cut else slope[name] + others[name] for name in slope}
-    return slope
+    check_weights(network, weights, data)
+    return node_gradient(network, data, detached)(weights)
 
 
-def _backward(network: Network, weights: Weights, data: Data, activity: dict[str, Tensor], error: dict[str, Tensor]) -> Weights:
-    """Carry an error (..., size, items) at each output node back to every edge; linear in the error."""
-    arriving, slope = {}, {}  # what arrives at an edge from above, (..., target size, items)
-    for node in reversed(network.order):
-        if node in network.outputs:
-            felt = error[node]
-        else:
-            felt = sum(weights[edge.name].mT @ arriving[edge.name] for edge in network.outgoing[node])
-        for edge in network.incoming[node]:
-            arriving[edge.name] = data.gate(node) * data.gate(edge.name) * felt
-            slope[edge.name] = (arriving[edge.name] * data.probability) @ activity[edge.source].mT
-    return {name: slope[name] for name in network.edges}
-
-
-def node_gradient(network: Network, data: Data) -> Callable[[Weights], Weights]:
-    """`backpropagate` as a function of the weights alone, everything else looked up once: for many steps on the same data.
-
-    The weights are not checked, and no path is detached. What it returns is overwritten by the next call. On the processor all
-    of it is NumPy's, which takes a quarter of torch's time to begin an operation: matrices of graphs are small.
-    """
+def node_gradient(network: Network, data: Data, detached: Collection[str] = ()) -> Callable[[Weights], Weights]:
+    """`backpropagate` as a function of the weights, which it does not check: for many steps on the same data."""
     data.check(network)
-    near = data.probability.device.type == "cpu"
-    maths, seen_as = (np, Tensor.numpy) if near else (torch, Tensor.detach)
-    gates, probability = {name: seen_as(gate) for name, gate in data.gates.items()}, seen_as(data.probability)
-    given, wanted = ({node: seen_as(part) for node, part in side.items()} for side in (data.x, data.y))
+    apart = _edges_of(network, detached)
+    x, y, gates = ({name: as_array(part) for name, part in side.items()} for side in (data.x, data.y, data.gates))
+    probability = as_array(data.probability)
 
-    def both(*names: str) -> Tensor | np.ndarray | None:  # the product of the gates that there are
-        own = [gates[name] for name in names if name in gates]
-        return None if not own else own[0] if len(own) == 1 else own[0] * own[1]
+    def backward(weights: Weights, activity: dict[str, Array], error: dict[str, Array]) -> dict[str, Array]:
+        """Carry an error (..., size, items) at each output node back to every edge; linear in the error."""
+        arriving, slopes = {}, {}  # what arrives at an edge from above, (..., target size, items)
+        for node in reversed(network.order):
+            felt = error[node] if node in error else sum(weights[e.name].mT @ arriving[e.name] for e in network.outgoing[node])
+            felt = _gated(gates, node, felt)
+            for edge in network.incoming[node]:
+                arriving[edge.name] = _gated(gates, edge.name, felt)
+                slopes[edge.name] = (arriving[edge.name] * probability) @ activity[edge.source].mT
+        return slopes
 
-    rest = [node for node in network.order if node not in data.x]
-    into = {node: [(edge.name, edge.source, gates.get(edge.name)) for edge in network.incoming[node]] for node in rest}
-    out_of = {node: [edge.name for edge in network.outgoing[node]] for node in rest}
-    back = {node: [(edge.name, edge.source, both(node, edge.name)) for edge in network.incoming[node]] for node in rest}
-    inputs, outputs = {node: (x * probability).mT for node, x in given.items()}, set(network.outputs)
-    kept, result, last = {}, {}, []  # memory of all products; the slopes as torch sees them; the ensemble that these are for
+    def slopes(weights: Weights) -> Weights:
+        weights = {name: as_array(w) for name, w in weights.items()}
+        activity = propagate(network, weights, x, gates)
+        found = backward(weights, activity, {node: activity[node] - y[node] for node in network.outputs})
+        if detached:
+            # Cutting the detached edges leaves the other paths: take their answer to the whole error away, add that to their own.
+            rest = {name: 0 * w if name in apart else w for name, w in weights.items()}
+            alone = propagate(network, rest, x, gates)
+            others = backward(rest, alone, {node: alone[node] - activity[node] for node in network.outputs})
+            found |= {name: found[name] + others[name] for name in found if name not in apart}
+        return {name: torch.as_tensor(found[name]) for name in network.edges}
 
-    def product(name: tuple, a: Tensor | np.ndarray, b: Tensor | np.ndarray) -> Tensor | np.ndarray:
-        if name not in kept:
-            kept[name] = maths.matmul(a, b)
-        return (maths.multiply if a.shape[-1] == 1 else maths.matmul)(a, b, out=kept[name])
-
-    def slope(weights: Weights) -> Weights:
-        ensemble = [w.shape for w in weights.values()]
-        if ensemble != last:
-            last[:] = ensemble
-            kept.clear(), result.clear()
-        weights, activity = {name: seen_as(w) for name, w in weights.items()}, dict(given)
-        for node in rest:
-            total = None
-            for name, source, gate in into[node]:
-                signal = product(("into", name), weights[name], activity[source])
-                signal = signal if gate is None else maths.multiply(signal, gate, out=signal)
-                total = signal if total is None else maths.add(total, signal, out=total)
-            activity[node] = maths.multiply(total, gates[node], out=total) if node in gates else total
-        seen = inputs | {node: (activity[node] * probability).mT for node in rest if out_of[node]}
-        arriving, found = {}, {}
-        for node in reversed(rest):
-            if node in outputs:
-                felt = activity[node] - wanted[node]
-            else:
-                felt = None
-                for name in out_of[node]:
-                    part = product(("back", name), weights[name].mT, arriving[name])
-                    felt = part if felt is None else maths.add(felt, part, out=felt)
-            for name, source, gate in back[node]:
-                arriving[name] = felt if gate is None else gate * felt
-                found[name] = product(("slope", name), arriving[name], seen[source])
-        if not result:
-            result.update((name, torch.as_tensor(found[name])) for name in network.edges)
-        return result
-
-    return slope
+    return slopes
 
 
 def _edges_of(network: Network, detached: Collection[str]) -> set[str]:

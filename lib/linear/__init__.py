@@ -1,10 +1,9 @@
 """Deep linear networks: what they learn, when, and from which start.
 
 Closed forms of learning in modes (`theory`) beside the chains of matrices that they predict (`chains`); gradient descent
-for whole ensembles with a recording (`descent`), backpropagation, products of many small matrices and of tall ones for it
-(`backpropagation`, `products`, `blocks`); how alike two learning curves are (`curves`); random draws that depend
-on the seed alone (`draws`); shapes checked at the door (`shapes`). Items are columns, weights (..., out, in), losses half
-the squared error, mean over items.
+or Adam for whole ensembles with a recording (`descent`); how alike two learning curves are (`curves`); random draws that
+depend on the seed alone (`draws`); shapes checked where users enter (`shapes`). Items are columns,
+weights (..., out, in), losses half the squared error, mean over items.
 
     from lib import linear
     from lib.data import tasks
@@ -13,35 +12,31 @@ the squared error, mean over items.
     print(linear.half_time(mode.s, mode.d, a0=1e-3))
 """
 
-from lib import door
-
-__getattr__, __dir__, __all__ = door(
-    __name__,
-    {
-        "theory": (
-            "real",
-            "Modes",
-            "correlations",
-            "modes",
-            "mode_strength",
-            "mode_strength_discrete",
-            "discrete_rate",
-            "time_to_fraction",
-            "half_time",
-            "deep_mode_velocity",
-            "deep_mode_strength",
-            "initial_strength",
-            "mode_overlap",
-            "loss_of_modes",
-        ),
-        "chains": ("small_weights", "product", "statistics_gradient", "statistics_loss", "train_on_statistics"),
-        "descent": ("Adam", "GradientDescent", "Recording", "cosine", "crossing", "descend", "one_thread"),
-        "adam": (),
-        "backpropagation": (),
-        "products": (),
-        "blocks": (),
-        "curves": (),
-        "draws": ("LAWS", "Streams", "random_matrix"),
-        "shapes": ("axes", "check_chain", "reals", "WrongAxes"),
-    },
+from lib.linear import chains, curves, descent, draws, shapes, theory
+from lib.linear.chains import small_weights, train_on_statistics
+from lib.linear.descent import Adam, GradientDescent, Recording, cosine, crossing, descend, one_thread
+from lib.linear.draws import LAWS, Streams, random_matrix
+from lib.linear.shapes import WrongAxes, as_array, axes, check_chain, matmul, reals
+from lib.linear.theory import (
+    Modes,
+    correlations,
+    deep_mode_strength,
+    deep_mode_velocity,
+    discrete_rate,
+    half_time,
+    initial_strength,
+    loss_of_modes,
+    mode_overlap,
+    mode_strength,
+    mode_strength_discrete,
+    modes,
+    real,
+    time_to_fraction,
 )
+
+__all__ = ["theory", "Modes", "correlations", "modes", "mode_strength", "mode_strength_discrete", "discrete_rate", "real"]
+__all__ += ["time_to_fraction", "half_time", "deep_mode_velocity", "deep_mode_strength", "initial_strength", "mode_overlap"]
+__all__ += ["loss_of_modes", "chains", "small_weights", "train_on_statistics", "curves"]
+__all__ += ["descent", "Adam", "GradientDescent", "Recording", "cosine", "crossing", "descend", "one_thread"]
+__all__ += ["draws", "LAWS", "Streams", "random_matrix"]
+__all__ += ["shapes", "WrongAxes", "as_array", "axes", "check_chain", "matmul", "reals"]

@@ -20,7 +20,7 @@ class Streams:
     """Independent streams of random numbers for the networks `first`, …, `first + seeds - 1` of the ensemble `seed`.
 
     Each method returns (seeds, *shape); what network k gets depends on `seed`, on k and on its earlier draws, on nothing
-    else. Ensembles with different `seed` share no network.
+    else. Ensembles with different `seed` share practically no network (generators have 32-bit seeds).
     """
 
     def __init__(self, seeds: int, seed: int = 0, first: int = 0):

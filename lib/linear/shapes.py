@@ -100,6 +100,16 @@ def check_chain(caller: str, weights: Sequence[Tensor], **data: tuple[str, Tenso
     return chain
 
 
+def as_array(tensor: Tensor) -> np.ndarray | Tensor:
+    """The same memory for NumPy, which begins a small product in a third of torch's time; on other devices the tensor itself."""
+    return tensor.detach().numpy() if tensor.device.type == "cpu" else tensor.detach()
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b for many small matrices (..., rows, inner) and (..., inner, columns), by NumPy on the processor; no autograd."""
+    return torch.as_tensor(as_array(a) @ as_array(b))
+
+
 def reals(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Tensors of whole numbers or truth values in the precision of the real ones among them, or else in double precision."""
     precision = next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)

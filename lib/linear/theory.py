@@ -53,7 +53,8 @@ def modes(sigma_yx: Tensor, sigma_x: Tensor, rank: int | None = None) -> Modes:
         shapes = tuple(sigma_yx.shape), tuple(sigma_x.shape)
         raise WrongAxes(f"modes: one data set at a time; sigma_yx has shape {shapes[0]} and sigma_x {shapes[1]}")
     u, s, vt = torch.linalg.svd(sigma_yx, full_matrices=False)
-    keep = rank if rank is not None else int((s > s[0] * 1e-12).sum())
+    rounding = max(1e-12, max(sigma_yx.shape) * torch.finfo(s.dtype).eps)
+    keep = rank if rank is not None else int((s > s[0] * rounding).sum())
     u, s, v = u[:, :keep], s[:keep], vt[:keep].mT
     # A mode's sign is free; let its output direction point up, so that pictures and runs on other machines agree.
     sign = u.sum(0).sign() + (u.sum(0) == 0)

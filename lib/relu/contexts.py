@@ -14,7 +14,6 @@ from math import comb
 
 import numpy as np
 import torch
-from scipy.integrate import solve_ivp
 from torch import Tensor
 
 from lib import linear
@@ -146,9 +145,9 @@ def common_mean_modes(x: Tensor, y: Tensor, items: int) -> linear.Modes:
 # --- the vector race ------------------------------------------------------------------------------------------------
 
 
-@axes(times="times", sigma="modes", open_in="pathways contexts")
-def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
-    """Every pathway of every item mode as an arrow that grows and turns: (times, modes, pathways, contexts + 1).
+@axes(sigma="modes", open_in="pathways contexts")
+def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
+    """Every pathway of every item mode as an arrow that grows and turns: (steps + 1, modes, pathways, contexts + 1).
 
     Within one item mode a pathway is a rank-one map with an output direction m (common block, then own blocks). Small
     weights are balanced, |W1|² = |W2|² = |m|, so gradient flow on both layers is closed in m:
@@ -156,42 +155,21 @@ def vector_race(times: Tensor, sigma: Tensor, open_in: Tensor, a0: Tensor | floa
         tau dm/dt = |m| c + (m·c) m / |m|,     c = what is left to learn, summed over the pathway's open contexts,
 
     from m = a0 c/|c|. The common phase turns and grows all arrows before the contextual phase begins: this is the head
-    start that the paper's closed form needs as a constant, and nothing is fitted. `open_in` (pathways, contexts),
-    `times` in steps of size `step`, a0 one number or one per pathway.
+    start that the paper's closed form needs as a constant, and nothing is fitted. Here the same for gradient descent with a
+    finite step, exactly: one number for the way in and one vector for the way out per mode and pathway, both updated by their
+    gradients. `open_in` is (pathways, contexts), a0 one number or one per pathway.
     """
-    gates, target, shape = _race(sigma, open_in)
-
-    def velocity(_, flat):
-        m = flat.reshape(shape)
-        c, length = gates @ (target - gates.T @ m), np.linalg.norm(m, axis=-1, keepdims=True)
-        return (step * (length * c + (m * c).sum(-1, keepdims=True) * m / length)).ravel()
-
-    start = _start(gates, target, a0) ** 2
-    direction = gates @ target / np.linalg.norm(gates @ target, axis=-1, keepdims=True)
-    span = (0.0, float(times[-1]))
-    solution = solve_ivp(
-        velocity, span, (start * direction).ravel(), "LSODA", t_eval=times.double().numpy(), rtol=1e-8, atol=1e-14
-    )
-    return torch.as_tensor(solution.y.T.reshape(len(times), *shape))
-
-
-@axes(sigma="modes", open_in="pathways contexts")
-def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
-    """The same arrows under gradient descent with a finite step, exactly: (steps + 1, modes, pathways, contexts + 1).
-
-    One number for the way in and one vector for the way out per mode and pathway, both updated by their gradients. The
-    first entry is the start, a0 c/|c|.
-    """
-    gates, target, shape = _race(sigma, open_in)
-    way_in = _start(gates, target, a0)  # (modes, pathways, 1)
+    gates, contexts = open_in.double().numpy(), open_in.shape[1]
+    blocks = np.concatenate([np.ones((contexts, 1)), np.eye(contexts)], 1)
+    target = sigma.numpy()[:, None, None] * blocks  # (modes, contexts, blocks)
+    way_in = np.sqrt(np.broadcast_to(np.asarray(a0, float), len(gates)))[:, None]  # (pathways, 1)
     way_out = way_in * (gates @ target) / np.linalg.norm(gates @ target, axis=-1, keepdims=True)
-    path = np.empty((steps + 1, *shape))
-    path[0] = way_in * way_out
-    for now in range(steps):
-        c = gates @ (target - gates.T @ path[now])
+    path = [way_in * way_out]
+    for _ in range(steps):
+        c = gates @ (target - gates.T @ path[-1])
         way_in, way_out = way_in + step * (way_out * c).sum(-1, keepdims=True), way_out + step * way_in * c
-        path[now + 1] = way_in * way_out
-    return torch.as_tensor(path)
+        path.append(way_in * way_out)
+    return torch.as_tensor(np.stack(path))
 
 
 @axes(sigma="modes")
@@ -222,22 +200,11 @@ def race_of_all_sets(steps: int, sigma: Tensor, contexts: int, a0: Tensor | floa
     return torch.as_tensor(np.sqrt((copies * (way_in * way_out) ** 2).sum(-1)))
 
 
-def _race(sigma: Tensor, open_in: Tensor) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
-    gates, contexts = open_in.double().numpy(), open_in.shape[1]
-    target = sigma.numpy()[:, None, None] * np.concatenate([np.ones((contexts, 1)), np.eye(contexts)], 1)
-    return gates, target, (len(sigma), len(gates), contexts + 1)  # target is (modes, contexts, blocks)
-
-
-def _start(gates: np.ndarray, target: np.ndarray, a0: Tensor | float) -> np.ndarray:
-    root = np.sqrt(np.broadcast_to(np.asarray(a0, float), len(gates)))
-    return np.broadcast_to(root[:, None], (len(target), len(gates), 1))
-
-
 @axes(m="modes pathways blocks", sigma="modes", open_in="pathways contexts")
 def vector_race_loss(m: Tensor, sigma: Tensor, open_in: Tensor) -> Tensor:
     """Summed loss (...) that arrows (..., modes, pathways, contexts + 1) leave in the item modes.
 
-    Times may stand in front, as `vector_race` puts them. What all items share is not included: see `common_mean_modes`.
+    Times may stand in front, as `vector_race_discrete` puts them. What all items share is not included: see `common_mean_modes`.
     """
     contexts = open_in.shape[1]
     target = torch.cat([torch.ones(contexts, 1), torch.eye(contexts)], 1).to(m) * sigma[:, None, None]

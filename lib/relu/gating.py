@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.linear import axes
-from lib.relu.networks import Kind, preactivations
+from lib.relu.networks import Kind, preactivation
 
 # --- patterns -------------------------------------------------------------------------------------------------------
 
@@ -19,12 +19,9 @@ from lib.relu.networks import Kind, preactivations
 def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:
     """Which items switch which units of hidden layer `layer` on: (..., units, items), boolean.
 
-    Make Haste Slowly's step(h). The options are those of `preactivations`.
+    Make Haste Slowly's step(h). The options are those of `preactivation`.
     """
-    layers = len(weights) - 1
-    if not 0 <= layer < layers:
-        raise ValueError(f"gates: there are {layers} hidden layers, counted from 0, and none is layer {layer}")
-    return preactivations(weights, x, last=layer, **kind)[layer] > 0
+    return preactivation(weights, x, layer, **kind) > 0
 
 
 def gates_of(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> dict[str, Tensor]:
@@ -104,8 +101,8 @@ def effective_gates(on: Tensor, weight: Tensor) -> Tensor:
 
     One if all the weight is in units with one gate, n if it is spread evenly over n gates. `on` is what `gates` returns.
     """
-    place = 2 ** torch.arange(on.shape[-1], device=on.device)
-    code, order = (on.long() * place).sum(-1).sort(dim=-1, stable=True)  # units with the same gate side by side
+    _, code = on.reshape(-1, on.shape[-1]).unique(dim=0, return_inverse=True)  # a number for each different gate
+    code, order = code.reshape(on.shape[:-1]).sort(dim=-1, stable=True)  # units with the same gate side by side
     group = torch.nn.functional.pad((code[..., 1:] != code[..., :-1]).cumsum(-1), (1, 0))
     each = torch.zeros_like(weight).scatter_add(-1, group, weight.gather(-1, order))  # (..., units), zero beyond the last gate
     return torch.special.entr(each / each.sum(-1, keepdim=True)).sum(-1).exp()

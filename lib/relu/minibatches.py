@@ -7,6 +7,7 @@ Bias-mediated early linearization, Section 3 and Appendices C and E.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,11 +15,10 @@ from torch.nn.functional import one_hot
 
 from lib import complexity
 from lib.data.datasets import Images
-from lib.linear.backpropagation import Program
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
-from lib.linear.products import Products
-from lib.relu.networks import initial_weights
+from lib.linear.shapes import as_array
+from lib.relu.networks import Layer, backpropagate, initial_weights
 
 
 def prepared(images: Images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -40,27 +40,15 @@ def prepared(images: Images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return (train - mean) / scale, y_train, (test - mean) / scale, y_test
 
 
+@dataclass
 class Ensemble:
-    """Networks for every constant in `constants` and every seed, at the start of their training.
+    """Networks for every constant and every seed, constants first; `weights` [w1 (networks, hidden, pixels + 1), w2
+    (networks, outputs, hidden)] are changed in place by training."""
 
-    `weights` is [w1 (networks, hidden, pixels + 1), w2 (networks, outputs, hidden)], constants first, then seeds.
-    """
-
-    def __init__(self, pixels: int, outputs: int, hidden: int, std: float, constants: Sequence[float], seeds: int, *,
-                 activation: str = "relu", seed: int = 0, device: str | torch.device = "cpu"):  # fmt: skip
-        if activation not in ("relu", "linear"):
-            raise ValueError(f"activation is relu or linear, not {activation!r}")
-        options = dict(seeds=seeds, conditions=(len(constants),), seed=seed, dtype=torch.float32, device=device)
-        first, second = (w.flatten(0, 1) for w in initial_weights([pixels + 1, hidden, outputs], std, **options))
-        self.weights = [first.mT.contiguous().mT, second]  # units last in memory, as `linear.backpropagation` likes them
-        self.constant = torch.tensor(constants).repeat_interleave(seeds).to(device)  # (networks,)
-        self.number = torch.arange(seeds).repeat(len(constants))  # (networks,) which of the seeds each one is
-        self.activation = activation
-
-    def rows(self, x: Tensor) -> Tensor:
-        """Images (images, pixels) or (networks, images, pixels) with each network's own constant pixel behind them."""
-        x = x.expand(len(self.constant), *x.shape[-2:])
-        return torch.cat([x, self.constant[:, None, None].expand(*x.shape[:2], 1)], -1)
+    weights: list[Tensor]
+    constant: Tensor  # (networks,) the size of the constant pixel, the last one
+    number: Tensor  # (networks,) which of the seeds each one is
+    activation: str = "relu"  # or "linear"
 
     def hidden(self, x: Tensor) -> Tensor:
         """(networks, images, hidden). The constant pixel is added after the product, so that x is never copied."""
@@ -74,43 +62,45 @@ class Ensemble:
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """Half the squared error per image, (networks,)."""
-        return (self.answers(x) - y).square().sum(-1).mean(-1) / 2
+        return _loss(self.answers(x), y)
 
     def loss_and_error(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss, and the share of images whose largest output is the wrong one; (networks,) each."""
+        """The loss, and the fraction of images whose largest output is the wrong one; (networks,) each."""
         answers = self.answers(x)
-        wrong = (answers.argmax(-1) != y.argmax(-1)).double().mean(-1)
-        return (answers - y).square().sum(-1).mean(-1) / 2, wrong
+        return _loss(answers, y), (answers.argmax(-1) != y.argmax(-1)).double().mean(-1)
 
     def effective_rank(self, x: Tensor, centred: bool = False) -> Tensor:
         """Effective rank of the hidden layer's Gram matrix for the images x, (networks,). Early Linearization Eq. 1."""
         return complexity.effective_rank_of_gram(self.hidden(x).mT.double(), centred)
 
     def only(self, chosen: Tensor) -> "Ensemble":
-        """The chosen networks alone; `chosen` (networks,) is boolean, or their numbers."""
-        part = object.__new__(Ensemble)
-        part.weights = [self.weights[0].mT[chosen].mT, self.weights[1][chosen]]
-        part.constant, part.number, part.activation = self.constant[chosen], self.number[chosen], self.activation
-        return part
+        """A copy of the chosen networks; `chosen` (networks,) is boolean."""
+        return Ensemble([w[chosen] for w in self.weights], self.constant[chosen], self.number[chosen.cpu()], self.activation)
 
-    def seeing(self, pixels: Tensor) -> "Ensemble":
-        """The same networks without the weights of all but some pixels, given by their numbers; the constant pixel stays."""
-        part = self.only(slice(None))
-        columns = torch.cat([pixels, pixels.new_tensor([self.weights[0].shape[-1] - 1])])
-        part.weights = [self.weights[0].mT.index_select(1, columns).mT, self.weights[1].clone()]
-        return part
 
-    def take(self, part: "Ensemble", pixels: Tensor) -> "Ensemble":
-        """Take over the weights of `part`, the same networks `seeing` some pixels."""
-        first, second = part.weights
-        self.weights[0].mT[:, pixels], self.weights[0].mT[:, -1] = first.mT[:, :-1], first.mT[:, -1]
-        self.weights[1].copy_(second)
-        return self
+def draw(
+    pixels: int,
+    outputs: int,
+    hidden: int,
+    std: float,
+    constants: Sequence[float],
+    seeds: int,
+    *,
+    activation: str = "relu",
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+) -> Ensemble:
+    """Normal weights of standard deviation `std` for every constant in `constants` and every seed."""
+    if activation not in ("relu", "linear"):
+        raise ValueError(f"activation is relu or linear, not {activation!r}")
+    options = dict(seeds=seeds, conditions=(len(constants),), seed=seed, dtype=torch.float32, device=device)
+    weights = [w.flatten(0, 1) for w in initial_weights([pixels + 1, hidden, outputs], std, **options)]
+    constant = torch.tensor(constants).repeat_interleave(seeds).to(device)
+    return Ensemble(weights, constant, torch.arange(seeds).repeat(len(constants)), activation)
 
-    def gradient(self, x: Tensor, y: Tensor) -> list[Tensor]:
-        """+dL/dW of the mean loss of a batch: x (networks, images, pixels), or `rows` of it; y (networks, images, outputs)."""
-        x = self.rows(x) if x.shape[-1] < self.weights[0].shape[-1] else x
-        return Program(x, y, [self.activation], [0.0, 0.0], [None], 1 / x.shape[1]).slope(self.weights)
+
+def _loss(answers: Tensor, y: Tensor) -> Tensor:
+    return (answers - y).square().sum(-1).mean(-1) / 2
 
 
 class Batches:
@@ -134,126 +124,99 @@ class Batches:
         return self.order[:, self.place - self.batch : self.place]
 
 
-def _bright(x: Tensor) -> Tensor:
-    """The numbers of the pixels that some image has, (pixels,): the weights of all others never change."""
-    return (x != 0).any(0).nonzero()[:, 0]
+def _batch_gradient(networks: Ensemble, x: Tensor, y: Tensor, batches: Batches) -> Callable[[list[Tensor]], list[Tensor]]:
+    """The function that draws the next batch of every network and returns the gradient of its mean loss."""
+    layers = [Layer(0.0, networks.activation), Layer(0.0, "linear")]
+    seen = torch.cat([x, x.new_ones(len(x), 1)], -1)
 
-
-class _Linear:
-    """`Program` for linear networks: the two matrices are multiplied with each other and not with the images.
-
-    The same numbers in another order of sums, with a third of the work: there are fewer outputs than units.
-    """
-
-    def __init__(self, rows: Tensor, labels: Tensor, share: float):
-        self.rows, self.labels, self.share, self.products = rows, labels, share, Products()
-
-    def renew(self) -> None:
-        """As in `Program`; nothing is kept of the rows here."""
-
-    def slope(self, weights: list[Tensor]) -> list[Tensor]:
-        """+dL/dW, which holds until the next call."""
-        first, second = weights
-        both = self.products("both", first.mT, second.mT)  # (networks, pixels + 1, outputs)
-        error = self.products("error", self.rows, both).sub_(self.labels).mul_(self.share)  # (networks, images, outputs)
-        towards = self.products("towards", self.rows.mT, error)  # (networks, pixels + 1, outputs)
-        return [self.products("first", towards, second).mT, self.products("second", towards.mT, first.mT)]
-
-
-def _slope(networks: Ensemble, x: Tensor, y: Tensor, batch: int, seed: int) -> Callable[[Ensemble], list[Tensor]]:
-    """The function that draws the next batch of every network and returns the gradient on it."""
-    batches = Batches(len(x), batch, int(networks.number.max()) + 1, seed)
-    whole = torch.cat([x, x.new_ones(len(x), 1)], -1)  # with room for the constant pixel: a batch is copied once
-
-    programs: dict[int, Program | _Linear] = {}  # by the number of networks that still train
-
-    def slope(networks: Ensemble) -> list[Tensor]:
+    def gradient(weights: list[Tensor]) -> list[Tensor]:
         chosen = batches.next()[networks.number].to(x.device)  # (networks, batch)
-        if len(chosen) not in programs:
-            rows, labels = (part.new_empty(*chosen.shape, part.shape[1]) for part in (whole, y))
-            made = _Linear(rows, labels, 1 / batch)
-            if networks.activation == "relu":
-                made = Program(rows, labels, ["relu"], [0.0, 0.0], [None], 1 / batch)
-            programs[len(chosen)] = made
-        program = programs[len(chosen)]
-        for part, room in ((whole, program.rows), (y, program.labels)):
-            torch.index_select(part, 0, chosen.flatten(), out=room.flatten(0, 1))
-        program.rows[..., -1] = networks.constant[:, None]
-        program.renew()
-        return program.slope(networks.weights)
+        images = seen[chosen]  # (networks, batch, pixels + 1)
+        images[..., -1] = networks.constant[:, None]
+        parts = [as_array(w) for w in weights], layers, as_array(images.mT), as_array(y[chosen].mT)
+        return [torch.as_tensor(g) for g in backpropagate(*parts, share=1 / batches.batch)]
 
-    return slope
+    return gradient
 
 
-def train(networks: Ensemble, x: Tensor, y: Tensor, *, step: float, steps: int, batch: int, every: int = 10,
-          watched: int | None = None, seed: int = 1) -> Recording:  # fmt: skip
+def train(
+    networks: Ensemble,
+    x: Tensor,
+    y: Tensor,
+    *,
+    step: float,
+    steps: int,
+    batch: int,
+    every: int = 10,
+    watched: int | None = None,
+    seed: int = 1,
+) -> Recording:
     """Train for `steps` batches, in place, and look at the first `watched` images (all if None) every `every` batches.
 
-    Records, (times, networks) each: "loss"; of ReLU networks also "on", the share of hidden units that none of these images
-    switches off, and "open", the share of images for which a unit is on, in the mean over units weighted by the size of their
-    weights.
+    Records, (times, networks) each: "loss"; "on", the fraction of hidden units that none of these images switches off; and
+    "open", the fraction of images for which a unit is on, in the mean over units weighted by the size of their weights.
     """
-    pixels = _bright(x)
-    x, whole, networks = x[:, pixels], networks, networks.seeing(pixels)
-    others = whole.weights[0][..., :-1].clone()
-    others[..., pixels] = 0.0
-    others = others.square().sum(-1)  # (networks, hidden): what the weights of all other pixels add to a unit's size
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        if networks.activation == "linear":
-            both = w[1] @ w[0]  # (networks, outputs, pixels + 1)
-            answers = x[:watched] @ both[..., :-1].mT + (networks.constant[:, None] * both[..., -1])[:, None]
-            return {"loss": (answers - y[:watched]).square().sum(-1).mean(-1) / 2}
         h = networks.hidden(x[:watched])  # (networks, images, hidden)
         share = (h > 0).float().mean(1)  # (networks, hidden)
-        size = (w[0].norm(dim=2).square() + others).sqrt() * w[1].norm(dim=1)
+        size = w[0].norm(dim=2) * w[1].norm(dim=1)
         return {
-            "loss": (h @ w[1].mT - y[:watched]).square().sum(-1).mean(-1) / 2,
+            "loss": _loss(h @ w[1].mT, y[:watched]),
             "on": (share == 1).double().mean(-1),
             "open": (share * size).sum(-1) / size.sum(-1),
         }
 
-    slope = _slope(networks, x, y, batch, seed)
-    run = descend(networks.weights, lambda _: slope(networks), step=step, steps=steps, every=every, observe=watch)
-    whole.take(networks, pixels)
+    gradient = _batch_gradient(networks, x, y, Batches(len(x), batch, int(networks.number.max()) + 1, seed))
+    run = descend(networks.weights, gradient, step=step, steps=steps, every=every, observe=watch)
     return Recording(run.time, {name: values.double().cpu() for name, values in run.values.items()})
 
 
-def train_to(networks: Ensemble, x: Tensor, y: Tensor, levels: Sequence[float],
-             examine: Callable[[Ensemble], dict[str, Tensor]], *, step: float, batch: int, every: int = 50, growth: float = 0.0,
-             watched: int | None = None, limit: int = 200_000, seed: int = 1) -> dict[str, Tensor]:  # fmt: skip
+def train_to(
+    networks: Ensemble,
+    x: Tensor,
+    y: Tensor,
+    levels: Sequence[float],
+    examine: Callable[[Ensemble], dict[str, Tensor]],
+    *,
+    step: float,
+    batch: int,
+    every: int = 50,
+    growth: float = 0.0,
+    watched: int | None = None,
+    limit: int = 200_000,
+    seed: int = 1,
+) -> dict[str, Tensor]:
     """Train each network until its loss on the training images is below each of the falling `levels`, and examine it there.
 
-    The loss is looked at on the first `watched` images (all if None), every `every` steps or after a share `growth` of the steps
-    done so far, whichever is later: a loss that falls like a power of time then falls by the same factor between two looks.
-    `examine(networks)` returns one number per network; the result has them as (levels, networks), NaN where a network did
-    not get there in `limit` steps, and beside them "steps" and "training loss" (that on the watched images) at each stop. A
-    network that has reached the last level leaves the ensemble.
+    The loss is looked at on the first `watched` images (all if None), every `every` steps or after a fraction `growth` of the
+    steps done so far, whichever is later: a loss that falls like a power of time then falls by the same factor between two
+    looks. `examine(networks)` returns one number per network; the result has them as (levels, networks), NaN where a network
+    did not get there in `limit` steps, and beside them "steps" and "training loss" (that on the watched images) at each stop.
+    A network that has reached the last level leaves the ensemble.
     """
-    count, pixels = len(networks.constant), _bright(x)
-    x, whole, networks = x[:, pixels], networks, networks.seeing(pixels)
-    slope = _slope(networks, x, y, batch, seed)
+    count = len(networks.constant)
+    batches = Batches(len(x), batch, int(networks.number.max()) + 1, seed)
+    left, reached, now = torch.arange(count), torch.zeros(count, dtype=torch.long), 0  # who still trains, levels behind each
     seen: dict[str, Tensor] = {}
-    left, reached = torch.arange(count), torch.zeros(count, dtype=torch.long)  # who still trains, levels behind each
-    seen_x, seen_y, look = x[:watched], y[:watched], 0
-    for now in range(limit + 1):
-        if now == look:
-            look += max(every, int(growth * now))
-            parts = zip(seen_x.split(1000), seen_y.split(1000), strict=True)
-            loss = torch.stack([networks.loss(*part) * len(part[0]) for part in parts]).sum(0) / len(seen_x)
-            for k, level in enumerate(levels):
-                here = (loss <= level).cpu() & (reached[left] == k)
-                if here.any():
-                    stop = {"steps": torch.full((int(here.sum()),), now), "training loss": loss[here]}
-                    for name, values in (stop | examine(whole.only(left[here]).take(networks.only(here), pixels))).items():
-                        seen.setdefault(name, torch.full((len(levels), count), torch.nan, dtype=torch.float64))
-                        seen[name][k, left[here]] = values.double().cpu()
-                    reached[left[here]] += 1
-            going = reached[left] < len(levels)
-            if not going.any():
-                break
-            if not going.all():
-                networks, left = networks.only(going), left[going]
-        for w, g in zip(networks.weights, slope(networks), strict=True):
-            w.sub_(g, alpha=step)
-    return seen
+
+    networks = networks.only(torch.ones(count, dtype=torch.bool))
+    while True:
+        parts = zip(x[:watched].split(1000), y[:watched].split(1000), strict=True)  # all at once would need much memory
+        losses = (sum(networks.loss(*part) * len(part[0]) for part in parts) / len(x[:watched])).cpu()
+        if not losses.isfinite().all():
+            raise FloatingPointError(f"training diverged: the loss is not finite at step {now}; try a smaller step")
+        for k, level in enumerate(levels):
+            here = (losses <= level) & (reached[left] == k)
+            if here.any():
+                stop = {"steps": torch.full((int(here.sum()),), now), "training loss": losses[here]}
+                for name, values in (stop | examine(networks.only(here))).items():
+                    seen.setdefault(name, torch.full((len(levels), count), torch.nan, dtype=torch.float64))
+                    seen[name][k, left[here]] = values.double().cpu()
+                reached[left[here]] += 1
+        going = reached[left] < len(levels)
+        steps = min(max(every, int(growth * now)), limit - now)
+        if not going.any() or steps == 0:
+            return seen
+        networks, left, now = networks.only(going), left[going], now + steps
+        descend(networks.weights, _batch_gradient(networks, x, y, batches), step=step, steps=steps)

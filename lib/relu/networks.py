@@ -1,62 +1,75 @@
-"""ReLU networks trained from small weights, whole ensembles at once: the one trainer of this room.
+"""ReLU networks trained from small weights, whole ensembles at once (Make Haste Slowly; Early Linearization Eqs 8-10).
 
-A network is a plain list of weight matrices, input to output, each of shape (..., units, inputs); the leading
-dimensions are the ensemble, conditions (margins, gains, bias strengths) before seeds. Data are x (..., features, items) and
-y (..., outputs, items). They have no ensemble axes, or as many as the weights, of length one where all share them: x
-(conditions, 1, features, items) goes with weights (conditions, seeds, units, features), in every function alike.
+A network is a plain list of weight matrices, input to output, each (..., units, inputs); the leading axes are the
+ensemble, conditions (margins, gains, bias strengths) before seeds. Data are x (..., features, items) and y (..., outputs,
+items). They have no ensemble axes, or as many as the weights, of length one where all share them: x (conditions, 1,
+features, items) goes with weights (conditions, seeds, units, features), in every function alike.
 
 The last layer is linear, all others go through `activation`. A bias is a constant input of size `bias` to a layer:
 where it is not zero, the layer's matrix carries one column more, so biases are weights like any other. The loss is half
-the squared error, averaged over items (`reduction="mean"`) or, as in Make Haste Slowly and Early Linearization, summed.
+the squared error, averaged over items (`reduction="mean"`) or, as in both papers, summed.
 
-The gradient is written by hand: for networks of this size most of autograd's time is bookkeeping. The plain autograd
-version lives in tests/relu/test_networks.py, as the reference that it must equal.
+The gradient is written out, and on the processor NumPy multiplies: at the book's sizes this takes a fifth of the time of
+batched autograd, which the tests hold it to.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from lib.linear.backpropagation import Activation, Program, rows_of
-from lib.linear.descent import Recording, descend
+from lib.linear.descent import Recording, descend, one_thread
 from lib.linear.draws import Streams
-from lib.linear.products import Products, one_thread
-from lib.linear.shapes import WrongAxes, axes
+from lib.linear.shapes import WrongAxes, as_array, axes, check_chain
 
 ACTIVATIONS = ("relu", "linear", "gated")
-CACHED = 2**18  # numbers of a layer, over all networks and items, that a processor's cache holds
+Array = Tensor | np.ndarray
 
 
 class Kind(TypedDict, total=False):
-    """What kind of network the weights belong to: the options of `preactivations`, taken by all functions alike."""
+    """What kind of network the weights belong to: the options of `preactivation`, taken by all functions alike."""
 
     bias: float | Sequence[float]
-    activation: Activation | Sequence[Activation]
+    activation: str | Sequence[str]
     fixed: Sequence[Tensor | None] | None
 
 
-def initial_weights(widths: Sequence[int], std: float | Sequence[float], *, seeds: int | None = None,
-                    conditions: Sequence[int] = (), paired: bool = True, bias: float | Sequence[float] = 0.0, seed: int = 0,
-                    dtype: torch.dtype = torch.float64, device: str | torch.device = "cpu") -> list[Tensor]:  # fmt: skip
+class Layer(NamedTuple):
+    """How a layer turns what it is given into what it hands on."""
+
+    bias: float
+    activation: str  # one of the ACTIVATIONS; that of the last layer is "linear"
+    gate: Array | None = None  # (..., units, items) of a gated layer; None: always on
+
+
+def initial_weights(
+    widths: Sequence[int],
+    std: float | Sequence[float],
+    *,
+    seeds: int | None = None,
+    conditions: Sequence[int] = (),
+    bias: float | Sequence[float] = 0.0,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> list[Tensor]:
     """Independent normal weights for layers of the given `widths` (features, hidden, ..., outputs).
 
     Returns one matrix (*conditions, seeds, widths[l + 1], widths[l]) per layer, with one more column where that layer's
     `bias` is not zero (its starting values are drawn like all others); without `seeds` a single network, without that
     axis. `std` is one number or one per layer. Network k starts from the same weights in every condition, so that
-    conditions are compared network by network; with paired=False every condition has networks of its own.
+    conditions are compared network by network.
     """
     stds, biases = _per_layer(std, len(widths) - 1), _per_layer(bias, len(widths) - 1)
-    count, own = 1 if seeds is None else seeds, 1 if paired else math.prod(conditions)
-    streams = Streams(count * own, seed)
+    streams = Streams(1 if seeds is None else seeds, seed)
     result = []
-    for inp, out, s, b in zip(widths, widths[1:], stds, biases, strict=False):
-        w = s * streams.normal(out, inp + (b != 0)).unflatten(0, (count, own)).movedim(1, 0)  # (own, seeds, out, in)
-        w = w[0].expand(*conditions, *w.shape[1:]) if paired else w.reshape(*conditions, *w.shape[1:])
-        w = w[..., 0, :, :] if seeds is None else w
-        result.append(w.to(device=device, dtype=dtype, copy=True, memory_format=torch.contiguous_format))
+    for inputs, units, s, b in zip(widths, widths[1:], stds, biases, strict=False):
+        w = s * streams.normal(units, inputs + (b != 0))
+        w = w[0] if seeds is None else w
+        result.append(w.expand(*conditions, *w.shape).to(device, dtype).clone(memory_format=torch.contiguous_format))
     return result
 
 
@@ -64,150 +77,151 @@ def initial_weights(widths: Sequence[int], std: float | Sequence[float], *, seed
 
 
 @axes(x="features items")
-def preactivations(
+def preactivation(
     weights: Sequence[Tensor],
     x: Tensor,
+    layer: int = 0,
     *,
     bias: float | Sequence[float] = 0.0,
-    activation: Activation | Sequence[Activation] = "relu",
+    activation: str | Sequence[str] = "relu",
     fixed: Sequence[Tensor | None] | None = None,
-    last: int | None = None,
-) -> list[Tensor]:
-    """Input to every layer's nonlinearity, (..., units, items) each; the last entry is the network's output.
+) -> Tensor:
+    """Input to the nonlinearity of layer `layer`, counted from 0, (..., units, items).
 
-    With `last` those of the layers 0, …, `last` alone.
-
-    `activation` is one of the ACTIVATIONS or a function that acts on each number; a sequence gives one to each hidden
-    layer. "gated" multiplies hidden layer l by the given gates fixed[l] (..., units, items), whatever its input: a gated
-    deep linear network with one pathway per pattern of gates. None stands for a layer that is always on.
+    `activation` is one of the ACTIVATIONS; a sequence gives one to each hidden layer. "gated" multiplies hidden layer l by the
+    given gates fixed[l] (..., units, items), whatever its input: a gated deep linear network with one pathway per pattern of
+    gates. None stands for a layer that is always on.
     """
-    biases, kinds = _per_layer(bias, len(weights)), _kinds(activation, fixed, len(weights) - 1)
-    _fits("the network", weights, biases, x)
-    result, h = [], x
-    for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
-        h = w @ _with_bias(h, b)
-        result.append(h)
-        if layer == last:
-            break
-        if layer < len(kinds):
-            h = _activated(h, kinds[layer], fixed[layer] if fixed else None)
-    return result
-
-
-@axes(x="features items")
-def output(weights: Sequence[Tensor], x: Tensor, **kind: Unpack[Kind]) -> Tensor:
-    """What the network answers, (..., outputs, items).
-
-    An ensemble whose layers do not fit into the processor's cache is asked in halves: the same numbers, many times faster.
-    """
-    ensemble, size = weights[0].shape[:-2], max(w.shape[:-1].numel() for w in weights) * x.shape[-1]
-    slopes = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*weights, x))
-    if size <= CACHED or max(ensemble, default=1) == 1 or x.dim() not in (2, len(ensemble) + 2) or slopes:
-        return preactivations(weights, x, **kind)[-1]
-    _fits("the network", weights, _per_layer(kind.get("bias", 0.0), len(weights)), x)
-    with torch.no_grad(), one_thread():
-        return _in_halves(weights, x, Products(), kind)
-
-
-def _in_halves(weights: Sequence[Tensor], x: Tensor, products: Products, kind: Kind) -> Tensor:
-    """`output` of both halves of an ensemble, or of halves of these; all that fit into the cache use the same memory."""
-    ensemble, size = weights[0].shape[:-2], max(w.shape[:-1].numel() for w in weights) * x.shape[-1]
-    if size <= 2 * CACHED or max(ensemble) == 1:  # nothing new is asked for, so that more fits
-        return _answer(weights, x, products, **kind).clone()
-    axis = max(range(len(ensemble)), key=ensemble.__getitem__)
-    half, parts = ensemble[axis] // 2, []
-    for first, count in ((0, half), (half, ensemble[axis] - half)):
-        *some, seen = (_part(tensor, axis, first, count) for tensor in (*weights, x))
-        gates = kind.get("fixed") and [_part(gate, axis, first, count) for gate in kind["fixed"]]
-        parts.append(_in_halves(some, seen, products, kind | {"fixed": gates}))
-    return torch.cat(parts, axis)
-
-
-def _answer(weights: Sequence[Tensor], x: Tensor, products: Products, bias=0.0, activation="relu", fixed=None) -> Tensor:
-    """The last of the `preactivations`, each in place of the one before it in memory."""
-    kinds, h = _kinds(activation, fixed, len(weights) - 1), x
-    for layer, (w, b) in enumerate(zip(weights, _per_layer(bias, len(weights)), strict=True)):
-        h = products(layer, w, _with_bias(h, b))
-        if layer < len(kinds):
-            h = h.relu_() if kinds[layer] == "relu" else _activated(h, kinds[layer], fixed[layer] if fixed else None)
-    return h
+    if not 0 <= layer < len(weights):
+        raise ValueError(f"there are {len(weights) - 1} hidden layers, counted from 0, and none is layer {layer}")
+    layers = _layers(weights, x, bias, activation, fixed)
+    _check(weights, layers, x)
+    if not any(tensor.requires_grad for tensor in (*weights, x)):
+        weights, x, layers = [as_array(w) for w in weights], as_array(x), _as_arrays(layers)
+    return torch.as_tensor(_weighted(weights[layer], forward(weights[:layer], layers[:layer], x)[-1], layers[layer]))
 
 
 def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:
     """What hidden layer `layer` hands on, (..., units, items)."""
-    layers, fixed = len(weights) - 1, kind.get("fixed")
-    if not 0 <= layer < layers:
-        raise ValueError(f"hidden: there are {layers} hidden layers, counted from 0, and none is layer {layer}")
-    z = preactivations(weights, x, last=layer, **kind)[layer]
-    return _activated(z, _kinds(kind.get("activation", "relu"), fixed, layers)[layer], fixed[layer] if fixed else None)
+    z = preactivation(weights, x, layer, **kind)
+    return _activated(z, _layers(weights, z, **kind)[layer])
+
+
+def output(weights: Sequence[Tensor], x: Tensor, **kind: Unpack[Kind]) -> Tensor:
+    """What the network answers, (..., outputs, items)."""
+    return preactivation(weights, x, len(weights) - 1, **kind)
 
 
 @axes(x="features items", y="outputs items")
 def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", **kind: Unpack[Kind]) -> Tensor:
     """Half the squared error, summed over outputs and averaged or summed over items: one number per network, (...)."""
-    _fits("loss", weights, _per_layer(kind.get("bias", 0.0), len(weights)), x, y)
-    error = output(weights, x, **kind) - y
-    return 0.5 * error.square().sum((-2, -1)) * _share(reduction, x)
+    return _loss(output(weights, x, **kind), y, _share(reduction, x))
 
 
 @axes(x="features items", y="outputs items")
-def gradient(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", detached: int = 0,
-             **kind: Unpack[Kind]) -> list[Tensor]:  # fmt: skip
+def gradient(
+    weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", detached: int = 0, **kind: Unpack[Kind]
+) -> list[Tensor]:
     """+dL/dW of every layer, each of its matrix's shape, with L as in `loss`. Early Linearization Eqs 8-10 for two layers.
 
     With activation "linear" it is the gradient of a deep linear network, and with "gated" that of a gated one (see
-    `preactivations`). The last `detached` units of the last hidden layer are trained on the residual: they hear the error of
-    the whole network, all others only the error that the network makes without them. Layers below hear both.
+    `preactivation`). The last `detached` units of the last hidden layer are trained on the residual: they see the error of
+    the whole network, all others only the error that the network makes without them. Layers below see both.
     """
-    program, flat, ensemble = _program(weights, x, y, reduction, detached, **kind)
-    with torch.no_grad():
-        return [g.reshape(*ensemble, *g.shape[1:]) for g in program.slope(flat)]
+    with one_thread():
+        return _on_data(weights, x, y, reduction, detached, **kind)[1](weights)
+
+
+def _on_data(
+    weights: Sequence[Tensor], x: Tensor, y: Tensor, reduction: str, detached: int, **kind: Unpack[Kind]
+) -> tuple[Callable[[Sequence[Tensor]], Tensor], Callable[[Sequence[Tensor]], list[Tensor]]]:
+    """`output` and `gradient` on these data as functions of the weights: what does not change in training is checked once."""
+    layers = _layers(weights, x, **kind)
+    _check(weights, layers, x, y)
+    if detached and (layers[-1].bias or not 0 < detached < weights[-1].shape[-1]):
+        raise ValueError(
+            f"{detached} detached units: of the {weights[-1].shape[-1]} units of the last hidden layer at least one must remain, "
+            "and the readout must have no bias"
+        )
+    layers, data, labels, share = _as_arrays(layers), as_array(x), as_array(y), _share(reduction, x)
+
+    def answer(weights: Sequence[Tensor]) -> Tensor:
+        return torch.as_tensor(forward([as_array(w) for w in weights], layers, data)[-1])
+
+    def slopes(weights: Sequence[Tensor]) -> list[Tensor]:
+        found = backpropagate([as_array(w) for w in weights], layers, data, labels, share, detached)
+        return [torch.as_tensor(g) for g in found]
+
+    return answer, slopes
+
+
+def forward(weights: Sequence[Array], layers: Sequence[Layer], x: Array) -> list[Array]:
+    """What each layer is given, (..., units, items), and last what the network answers; for arrays and tensors."""
+    given = [x]
+    for w, layer in zip(weights, layers, strict=True):
+        given.append(_activated(_weighted(w, given[-1], layer), layer))
+    return given
+
+
+def backpropagate(
+    weights: list[Array], layers: list[Layer], x: Array, y: Array, share: float = 1.0, detached: int = 0
+) -> list[Array]:
+    """+dL/dW of every layer by the chain rule; L is half the squared error, summed over items, times `share`.
+
+    For NumPy arrays and for tensors; weights (..., units, inputs), x (..., features, items), y (..., outputs, items).
+    """
+    *given, answer = forward(weights, layers, x)
+    error = (answer - y) * share  # dL/dz of a layer, (..., units, items)
+    slopes = []
+    for k in reversed(range(len(weights))):
+        w, h, bias = weights[k], given[k], layers[k].bias
+        slope = error @ h.mT
+        slopes.append(_beside(slope, bias * error.sum(-1)[..., None]) if bias else slope)
+        if k == 0:
+            return slopes[::-1]
+        back = w[..., : h.shape[-2]].mT @ error
+        if detached and k == len(weights) - 1:  # all other units learn without what the detached ones contribute
+            late = share * (w[..., -detached:] @ h[..., -detached:, :])
+            slope[..., :-detached] -= late @ h[..., :-detached, :].mT
+            back[..., :-detached, :] -= w[..., :-detached].mT @ late
+        on = h > 0 if layers[k - 1].activation == "relu" else layers[k - 1].gate
+        error = back if on is None else back * on
 
 
 # --- training -------------------------------------------------------------------------------------------------------------
 
 
 @axes(x="features items", y="outputs items")
-def train(weights: list[Tensor], x: Tensor, y: Tensor, *, step: float, steps: int, every: int = 1,
-          observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None, chunk: int | None = None,
-          answers: bool = False, reduction: str = "mean", detached: int = 0, label: str = "ReLU networks",
-          **kind: Unpack[Kind]) -> Recording:  # fmt: skip
+def train(
+    weights: list[Tensor],
+    x: Tensor,
+    y: Tensor,
+    *,
+    step: float,
+    steps: int,
+    every: int = 1,
+    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
+    answers: bool = False,
+    reduction: str = "mean",
+    detached: int = 0,
+    label: str = "ReLU networks",
+    **kind: Unpack[Kind],
+) -> Recording:
     """Full-batch gradient descent in place; records "loss" (times, *ensemble), with `answers` also the `output` for x as
     "output" (times, *ensemble, outputs, items), and whatever `observe(weights)` returns.
 
     Times are steps; time in the sense of gradient flow is step · steps on the loss with that `reduction`. Trains wherever
-    weights and data are; the recording comes home to the CPU. Beyond ten or twenty wide networks a single tensor program
-    leaves the processor's cache and gets slower per network: `chunk` seeds then train side by side, and after them the
-    next ones. Apart from rounding this changes nothing; `observe` sees one chunk at a time, and what it returns has the
-    ensemble axes first. For `detached` units see `gradient`; the loss is that of the whole network.
+    weights and data are; the recording comes home to the CPU. For `detached` units see `gradient`; the loss is that of the
+    whole network.
     """
-    ensemble = weights[0].shape[:-2]
-    if chunk is not None and ensemble and chunk < ensemble[-1]:
-        options = dict(step=step, steps=steps, every=every, observe=observe, answers=answers)
-        options |= dict(reduction=reduction, label=label, detached=detached)
-        parts = []
-        for first in range(0, ensemble[-1], chunk):
-            count = min(chunk, ensemble[-1] - first)
-            some = [_part(tensor, -3, first, count) for tensor in (*weights, x, y)]
-            gates = kind.get("fixed") and [_part(gate, -3, first, count) for gate in kind["fixed"]]
-            parts.append(train(some[:-2], *some[-2:], **options, **(kind | {"fixed": gates})))
-        values = {name: torch.cat([p[name] for p in parts], len(ensemble)) for name in parts[0].values}
-        return Recording(parts[0].time, values)
-
-    program, flat, ensemble = _program(weights, x, y, reduction, detached, **kind)
-    # Units last in memory, (inputs, units), in all but the last matrix: every product then runs over long contiguous rows.
-    flat = [w.mT.contiguous().mT.clone() for w in flat[:-1]] + [flat[-1].clone()]
+    answer, slopes = _on_data(weights, x, y, reduction, detached, **kind)
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        answer = program.answer(w)  # (networks, items, outputs)
-        seen = {"loss": program.loss(answer).reshape(ensemble)}
-        if answers:
-            seen["output"] = answer.mT.reshape(*ensemble, *answer.mT.shape[1:])
-        return seen | observe([v.reshape(*ensemble, *v.shape[1:]) for v in w]) if observe else seen
+        now = answer(w)
+        seen = {"loss": _loss(now, y, _share(reduction, x))} | ({"output": now} if answers else {})
+        return seen | observe(w) if observe else seen
 
-    run = descend(flat, program.slope, step=step, steps=steps, every=every, observe=watch, label=label)
-    for w, trained in zip(weights, flat, strict=True):
-        w.copy_(trained.reshape(w.shape))
+    run = descend(weights, slopes, step=step, steps=steps, every=every, observe=watch, label=label)
     return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
 
 
@@ -227,44 +241,39 @@ def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
     nothing but the decay of their tiny initial readout: training on `coordinates` is training on y, only cheaper.
     """
     u, s, _ = torch.linalg.svd(y, full_matrices=False)
-    basis = u[:, s > s[0] * 1e-10]
+    basis = u[:, s > s[0] * max(1e-10, max(y.shape) * torch.finfo(y.dtype).eps)]
     return basis, basis.T @ y
 
 
-# --- helpers --------------------------------------------------------------------------------------------------------------
+# --- helpers, for arrays and tensors alike --------------------------------------------------------------------------------
 
 
-def _program(
-    weights: Sequence[Tensor], x: Tensor, y: Tensor, reduction: str, detached: int, bias=0.0, activation="relu", fixed=None
-) -> tuple[Program, list[Tensor], torch.Size]:
-    """(program, weights with one ensemble axis, the ensemble's shape) for networks and data as `train` takes them."""
-    biases, kinds = _per_layer(bias, len(weights)), _kinds(activation, fixed, len(weights) - 1)
-    _fits("the network", weights, biases, x, y)
-    ensemble = weights[0].shape[:-2]
-    if detached and (biases[-1] or not 0 < detached < weights[-1].shape[-1]):
-        raise ValueError(
-            f"{detached} detached units: of the {weights[-1].shape[-1]} units of the last hidden layer at least one must remain, "
-            "and the readout must have no bias"
-        )
-    gates = [None if g is None else rows_of(g.to(x), ensemble, spread=False) for g in fixed or [None] * len(kinds)]
-    rows = rows_of(_with_bias(x, biases[0]), ensemble)
-    program = Program(rows, rows_of(y, ensemble), kinds, biases, gates, _share(reduction, x), detached)
-    return program, [w.reshape(-1, *w.shape[-2:]) for w in weights], ensemble
+def _as_arrays(layers: list[Layer]) -> list[Layer]:
+    return [layer if layer.gate is None else layer._replace(gate=as_array(layer.gate)) for layer in layers]
 
 
-def _activated(z: Tensor, kind: Activation, gate: Tensor | None) -> Tensor:
-    if callable(kind):
-        return kind(z)
-    if kind == "relu":
-        return z.relu()
-    return z if gate is None else z * gate.to(z)
+def _weighted(w: Array, h: Array, layer: Layer) -> Array:
+    return w[..., :-1] @ h + layer.bias * w[..., -1:] if layer.bias else w @ h
 
 
-def _with_bias(h: Tensor, bias: float) -> Tensor:
-    """`h` (..., units, items) with a constant row of size `bias` below it; `h` itself where the bias is zero."""
-    if bias == 0:
-        return h
-    return torch.cat([h, h.new_full((*h.shape[:-2], 1, h.shape[-1]), bias)], -2)
+def _activated(z: Array, layer: Layer) -> Array:
+    if layer.activation == "relu":
+        return z.clip(min=0)
+    return z if layer.gate is None else z * layer.gate
+
+
+def _beside(a: Array, b: Array) -> Array:
+    return np.concatenate([a, b], -1) if isinstance(a, np.ndarray) else torch.cat([a, b], -1)
+
+
+def _loss(answer: Tensor, y: Tensor, share: float) -> Tensor:
+    return 0.5 * (answer - y).square().sum((-2, -1)) * share
+
+
+def _share(reduction: str, x: Tensor) -> float:
+    if reduction not in ("sum", "mean"):
+        raise ValueError(f'reduction is "mean" or "sum", not {reduction!r}')
+    return 1.0 if reduction == "sum" else 1.0 / x.shape[-1]
 
 
 def _per_layer(value: float | Sequence[float], layers: int) -> list[float]:
@@ -277,56 +286,31 @@ def _per_layer(value: float | Sequence[float], layers: int) -> list[float]:
     return values
 
 
-def _part(tensor: Tensor | None, axis: int, first: int, count: int) -> Tensor | None:
-    """Some networks of a tensor (*ensemble, rows, columns), along one axis of it; the tensor itself where they all share it."""
-    if tensor is None or tensor.dim() < 3 or tensor.shape[axis] == 1:
-        return tensor
-    return tensor.narrow(axis, first, count)
-
-
-def _share(reduction: str, x: Tensor) -> float:
-    if reduction not in ("sum", "mean"):
-        raise ValueError(f'reduction is "mean" or "sum", not {reduction!r}')
-    return 1.0 if reduction == "sum" else 1.0 / x.shape[-1]
-
-
-def _kinds(activation: Activation | Sequence[Activation], fixed: Sequence[Tensor | None] | None, layers: int) -> list[Activation]:
-    """One activation for each hidden layer."""
-    one = isinstance(activation, str) or callable(activation)
-    kinds = [activation] * layers if one else list(activation)
-    for kind in kinds:
-        if not callable(kind) and kind not in ACTIVATIONS:
-            raise ValueError(f"activation is {', '.join(ACTIVATIONS)} or a function of a tensor, not {kind!r}")
+def _layers(weights: Sequence[Tensor], x: Tensor, bias=0.0, activation="relu", fixed=None) -> list[Layer]:
+    """The `Layer` of each matrix, if bias, activation and gates fit together."""
+    count = len(weights) - 1
+    kinds = [activation] * count if isinstance(activation, str) else list(activation)
+    unknown = [kind for kind in kinds if kind not in ACTIVATIONS]
+    if unknown:
+        raise ValueError(f"activation is {', '.join(ACTIVATIONS)}, not {unknown[0]!r}")
     if ("gated" in kinds) != (fixed is not None):
         raise ValueError('fixed gates and activation "gated" belong together')
-    if len(kinds) != layers or (fixed is not None and len(fixed) != layers):
-        raise ValueError(f"{layers} hidden layers, but {len(kinds)} activations and {len(fixed or kinds)} sets of gates")
-    return kinds
+    gates = [None] * count if fixed is None else [None if gate is None else gate.to(x) for gate in fixed]
+    if len(kinds) != count or len(gates) != count:
+        raise ValueError(f"{count} hidden layers, but {len(kinds)} activations and {len(gates)} sets of gates")
+    biases = _per_layer(bias, len(weights))
+    return [Layer(*each) for each in zip(biases, [*kinds, "linear"], [*gates, None], strict=True)]
 
 
-def _fits(caller: str, weights: Sequence[Tensor], biases: list[float], x: Tensor, y: Tensor | None = None) -> None:
-    """Raise `WrongAxes` unless the matrices chain from x to y, and x and y fit the ensemble."""
-    inputs, ensemble = x.shape[-2], weights[0].shape[:-2]
-    for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
-        if w.shape[-1] != inputs + (b != 0):
-            what = f"{inputs} {'units below' if layer else 'features'}{' and a constant' if b else ''}"
-            raise WrongAxes(f"{caller}: matrix {layer} has {w.shape[-1]} columns (shape {tuple(w.shape)}), there are {what}")
-        if w.shape[:-2] != ensemble:
-            raise WrongAxes(f"{caller}: matrix {layer} has the ensemble {tuple(w.shape[:-2])}, matrix 0 {tuple(ensemble)}")
-        if w.dtype != x.dtype or w.device != x.device:
+def _check(weights: Sequence[Tensor], layers: list[Layer], x: Tensor, y: Tensor | None = None) -> None:
+    """Raise `WrongAxes` unless the matrices, without their columns for constants, chain from x to y and fit their ensembles."""
+    data = {"x": ("features items", x)} | ({} if y is None else {"y": ("outputs items", y)})
+    check_chain("relu", [w[..., :-1] if layer.bias else w for w, layer in zip(weights, layers, strict=True)], **data)
+    ensemble = weights[0].shape[:-2]
+    for name, (_, tensor) in data.items():
+        own = tensor.shape[:-2]
+        if own and ensemble and (len(own) != len(ensemble) or not all(a in (1, b) for a, b in zip(own, ensemble, strict=True))):
             raise WrongAxes(
-                f"{caller}: matrix {layer} is {w.dtype} on {w.device} and x {x.dtype} on {x.device}; bring them together"
+                f"relu: {name} has the ensemble axes {tuple(own)}, the weights {tuple(ensemble)}; give {name} as many, with "
+                f"length 1 where all share it, as in {name}[:, None] for one {name} per condition"
             )
-        inputs = w.shape[-2]
-    if y is not None and y.shape[-2] != inputs:
-        raise WrongAxes(f"{caller}: y has {y.shape[-2]} outputs, the last matrix {inputs} rows")
-    for name, data in (("x", x), ("y", y)):
-        own = () if data is None else data.shape[:-2]
-        if 0 < len(own) < len(ensemble):
-            raise WrongAxes(
-                f"{caller}: {name} has {len(own)} ensemble axes (shape {tuple(data.shape)}), the weights {len(ensemble)}; "
-                f"give {name} as many, with length 1 where all share it, as in {name}[:, None] for one {name} per condition"
-            )
-        fits = len(own) == len(ensemble) and all(a in (1, b) for a, b in zip(own, ensemble, strict=True))
-        if own and y is not None and not fits:
-            raise WrongAxes(f"{caller}: {name} has the ensemble {tuple(own)}, the weights {tuple(ensemble)}")

@@ -19,14 +19,14 @@ def task():
 def test_gradient_equals_autograd(task):
     x, y, _, inputs = task
     weights = pathways.initial_pathways([5, 9, 3, 4], 11, 60, 0.3, compress=False, ensemble=(2,))
-    fast = pathways.gradient(weights, inputs, y, reduction="sum")
+    fast = pathways.gradient_on(inputs, y, reduction="sum")(weights)
     slow = [w.clone().requires_grad_() for w in weights]
     answer = sum(slow[1][:, p] @ slow[0][:, p] @ inputs[p] for p in range(4))
     loss = 0.5 * (answer - y).square().sum((-2, -1))
     torch.testing.assert_close(pathways.loss(weights, inputs, y, reduction="sum"), loss.detach())
     for mine, theirs in zip(fast, torch.autograd.grad(loss.sum(), slow), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
-    for mean, total in zip(pathways.gradient(weights, inputs, y), fast, strict=True):
+    for mean, total in zip(pathways.gradient_on(inputs, y)(weights), fast, strict=True):
         torch.testing.assert_close(24 * mean, total)
     torch.testing.assert_close(24 * pathways.loss(weights, inputs, y), loss.detach())
     with pytest.raises(ValueError, match="unknown reduction 'median'; choose mean or sum"):
@@ -50,7 +50,7 @@ def test_the_general_engine_agrees(task):
     for detached in ((), (0,), (1, 3)):
         statistics = gated.effective_datasets(network, data)
         general = gated.gradient(network, weights, statistics, detached=[names[k] for k in detached])
-        first, second = pathways.gradient([w1, w2], inputs, y, detached=detached)
+        first, second = pathways.gradient_on(inputs, y, detached=detached)([w1, w2])
         for k, n in enumerate(names):
             torch.testing.assert_close(first[k], general[f"x{n}→{n}"], rtol=1e-9, atol=1e-11)
             torch.testing.assert_close(second[k], general[f"{n}→y"], rtol=1e-9, atol=1e-11)
@@ -132,7 +132,7 @@ def test_detached_pathways_are_trained_on_what_the_others_leave(task):
         torch.testing.assert_close(fast, slow.detach(), rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(run["loss"][-1], pathways.loss(weights, inputs, y))
     with pytest.raises(ValueError, match="there are 4 pathways"):
-        pathways.gradient(weights, inputs, y, detached=(4,))
+        pathways.gradient_on(inputs, y, detached=(4,))
 
 
 def test_weights_have_the_standard_deviation_that_was_asked_for():

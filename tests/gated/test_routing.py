@@ -51,22 +51,29 @@ def test_blocks_are_the_plain_loop_over_routes():
             assert (fast[run] - slow).abs().max() < 1e-12  # the same sums in another order
 
 
+def by_edge(weights, task):
+    """The stacked weights as the general engine names them, dict of (seeds, rows, columns)."""
+    encoders, middle, decoders = weights
+    domains, outputs, features = task.sizes
+    named = {f"in{i}→first": encoders[..., i * features : (i + 1) * features] for i in range(domains)}
+    named |= {"first→second": middle}
+    return named | {f"second→out{j}": decoders[..., j * outputs : (j + 1) * outputs, :] for j in range(domains)}
+
+
 def test_blocks_are_a_case_of_the_general_engine():
     mask = routing.circulant(3, 2)
     task = routing.shared_task(X, Y, 3)
     weights = routing.initial_weights(task, 6, 0.5, seeds=2)
     network, data = routing.as_gated_network(X, Y, mask, 6)
-    named = routing.gated_weights(weights, task)
+    named = by_edge(weights, task)
     statistics = gated.effective_datasets(network, data)
     assert len(network.paths) == 9
     by_paths = gated.gradient(network, named, statistics)
-    by_blocks = routing.gated_weights(routing.gradient(weights, task, mask), task)
+    by_blocks = by_edge(all_routes(task.yx, task.variance, mask, weights[0])(weights), task)
     for name in network.edges:
         assert (by_paths[name] - by_blocks[name]).abs().max() < 1e-12
     losses = routing.over(routing.route_losses(weights, task), mask)
     assert torch.allclose(gated.loss(network, named, data), losses, rtol=1e-12)
-    assert torch.allclose(routing.balance(weights)[:, 0], gated.balance(network, named)["first"], rtol=1e-12)
-    assert torch.allclose(routing.balance(weights)[:, 1], gated.balance(network, named)["second"], rtol=1e-12)
 
 
 def test_path_statistics_of_trained_and_untrained_routes():
@@ -138,7 +145,7 @@ def test_the_papers_learning_rate_in_our_convention():
     )
     loss.backward()
     step = routing.step_of_rate(0.02, task, mask)
-    for leaf, ours in zip(leaves, routing.gradient(weights, task, mask), strict=True):
+    for leaf, ours in zip(leaves, all_routes(task.yx, task.variance, mask, weights[0])(weights), strict=True):
         assert torch.allclose(0.02 * leaf.grad, step * ours[0], rtol=1e-9, atol=1e-15)
     masks = torch.stack([mask, routing.star(3)])
     assert routing.step_of_rate(torch.tensor([0.02, 0.01]), task, masks).tolist() == pytest.approx([step, 0.01 * 5 * 2 / 7])

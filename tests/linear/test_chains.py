@@ -31,14 +31,12 @@ W1, W2 = W
         (lambda: linear.initial_strength(W1, W2, MODE.v, MODE.u), "initial_strength: u has 4 outputs .*, w2 has 7"),
         (lambda: linear.mode_overlap(W1, W2, MODE.u, MODE.v[:, :2]), "mode_overlap: v has 2 modes .*, u has 4"),
         (lambda: linear.loss_of_modes(MODE.s[:3], MODE.s, MODE.d, 1.0), "loss_of_modes: s has 4 modes .* has 3"),
-        (lambda: linear.product([W2, W1]), r"product: weights\[1\] has 4 units of layer 1 .*, weights\[0\] has 7"),
-        (lambda: linear.product([W1, W2[:2]]), "product: the ensembles of the weights differ, .*\\(3, 5, 4\\), \\(2, 7, 5\\)"),
-        (lambda: linear.product([W1, W2.float()]), r"product: weights\[1\] is float32 and weights\[0\] is float64"),
-        (lambda: linear.product([torch.ones(2, 2, dtype=torch.int64)]), "product: weights must be real numbers, not int64"),
-        (lambda: linear.product(W1), "product: weights must be a list of matrices from input to output, not Tensor"),
-        (lambda: linear.product([]), "product: weights must be a list of matrices"),
-        (lambda: linear.statistics_gradient([W1], *SIGMA), "statistics_gradient: sigma_yx has 7 outputs .*, weights"),
-        (lambda: linear.statistics_loss(W, SIGMA[0], SIGMA[0], 1.0), "statistics_loss: sigma_x has 7 features"),
+        (lambda: check_chain("chain", [W2, W1]), r"chain: weights\[1\] has 4 units of layer 1 .*, weights\[0\] has 7"),
+        (lambda: check_chain("chain", [W1, W2[:2]]), r"chain: the ensembles of the weights differ"),
+        (lambda: check_chain("chain", [W1, W2.float()]), r"chain: weights\[1\] is float32 and weights\[0\] is float64"),
+        (lambda: check_chain("chain", [torch.ones(2, 2, dtype=torch.int64)]), "chain: weights must be real numbers, not int64"),
+        (lambda: check_chain("chain", W1), "chain: weights must be a list of matrices from input to output, not Tensor"),
+        (lambda: check_chain("chain", []), "chain: weights must be a list of matrices"),
         (lambda: linear.train_on_statistics(W, X[:3], Y, step=0.1, steps=1), "train_on_statistics: x has 3 features .*, weights"),
         (lambda: linear.train_on_statistics(W, X.mT, Y[:3], step=0.1, steps=1), "train_on_statistics: y has 3 outputs"),
         (lambda: linear.train_on_statistics(W, X.float(), Y.float(), step=0.1, steps=1), "x is float32 and weights"),
@@ -82,7 +80,6 @@ def test_arrays_and_whole_numbers_are_welcome():
     mode = linear.modes(SIGMA[0].numpy(), SIGMA[1].numpy())
     arrays = [w.numpy() for w in W]
     assert torch.equal(linear.initial_strength(*arrays, mode.u, mode.v), linear.initial_strength(W1, W2, MODE.u, MODE.v))
-    assert torch.equal(linear.product(arrays), W2 @ W1)
     s, d, t = MODE.s.numpy(), MODE.d.numpy(), np.linspace(0, 5, 4)[:, None]
     tensors = linear.mode_strength(torch.tensor(t), MODE.s, MODE.d, 1e-3)
     assert torch.allclose(linear.mode_strength(t, s, d, 1e-3), tensors, rtol=1e-14)

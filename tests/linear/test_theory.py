@@ -123,20 +123,29 @@ def test_initial_strength_is_half_of_hidden_times_variance():
 
 @given(SIZES, st.integers(1, 4), st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
-def test_statistics_gradient_and_loss_equal_autograd(sizes, layers, seed):
+def test_one_step_and_the_loss_equal_autograd(sizes, layers, seed):
     outputs, hidden, features, items = sizes
     x, y = random(features, items, seed=seed), random(outputs, items, seed=seed + 1)
     widths = [features, *[hidden] * (layers - 1), outputs]
     weights = [random(2, b, a, seed=seed + i).requires_grad_() for i, (a, b) in enumerate(zip(widths, widths[1:], strict=False))]
-    loss = (y - linear.product(weights) @ x).square().sum((-2, -1)) / 2 / items
-    automatic = torch.autograd.grad(loss.sum(), weights)
-    with torch.no_grad():
-        sigma = linear.correlations(x, y)
-        by_hand = linear.statistics_gradient(weights, *sigma)
-        power = float(y.square().sum() / items)
-        assert torch.allclose(linear.statistics_loss(weights, *sigma, power), loss, atol=1e-10)
-    for a, b in zip(automatic, by_hand, strict=True):
-        assert torch.allclose(a, b, atol=1e-10)
+    answer = x
+    for w in weights:
+        answer = w @ answer
+    loss = (y - answer).square().sum((-2, -1)) / 2 / items
+    slopes = torch.autograd.grad(loss.sum(), weights)
+    start = [w.detach() for w in weights]
+    trained = [w.clone() for w in start]
+    run = linear.train_on_statistics(trained, x, y, step=1.0, steps=1)
+    assert torch.allclose(run["loss"][0], loss.detach(), atol=1e-10)
+    for w, before, g in zip(trained, start, slopes, strict=True):
+        assert torch.allclose(before - w, g, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_modes_are_as_many_as_the_rank_in_both_precisions(dtype):
+    generator = torch.Generator().manual_seed(0)
+    sigma = torch.randn(30, 2, dtype=dtype, generator=generator) @ torch.randn(2, 20, dtype=dtype, generator=generator)
+    assert linear.modes(sigma, torch.eye(20, dtype=dtype)).s.shape == (2,)
 
 
 def test_training_on_statistics_is_training_on_items():

@@ -141,3 +141,10 @@ def test_effective_gates_of_many_networks_are_those_of_each_counted_gate_by_gate
             share = torch.tensor(list(total.values()), dtype=torch.float64) / weight[i, j].sum()
             plain = (-share * share.log()).sum().exp()
             torch.testing.assert_close(relu.effective_gates(on, weight)[i, j], plain, rtol=1e-13, atol=0)
+
+
+def test_gates_over_many_items_are_told_apart():
+    """Three gates over 80 items, which no 64-bit integer can number."""
+    on = torch.zeros(3, 80, dtype=torch.bool)
+    on[0, 70], on[1, 75], on[2, 79] = True, True, True
+    assert relu.effective_gates(on, torch.ones(3)).item() == pytest.approx(3.0)

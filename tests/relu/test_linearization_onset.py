@@ -74,7 +74,7 @@ def test_the_speeds_are_singular_values():
     """Found by Gram matrices, also where inputs are not one-hot and labels have signs."""
     draw = torch.Generator().manual_seed(3)
     x, y = (torch.randn(rows, 6, generator=draw, dtype=torch.float64) for rows in (4, 3))
-    speeds = torch.linalg.svdvals((y * onset._sets(6)[:, None]) @ x.mT)[:, 0]
+    speeds = torch.linalg.svdvals((y * onset._sets(torch.zeros(1, 6).double())[:, None]) @ x.mT)[:, 0]
     assert linearization.typical_speed(x, y) == pytest.approx(float(speeds.median() / speeds.max()), rel=1e-9)
 
 
@@ -133,3 +133,12 @@ def test_a_direction_is_on_where_its_own_items_are_however_strong_the_others():
     y = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     found = linearization.early_directions(x, y)
     assert [(d.on, d.speed) for d in found] == [((True, False, False, False), pytest.approx(1))]
+
+
+def test_directions_and_speeds_in_single_precision():
+    x, y = tasks.hierarchy(8)
+    x = linearization.with_constant(x, 0.5)
+    (single,) = linearization.early_directions(x.float(), y.float())
+    (double,) = linearization.early_directions(x, y)
+    assert single.on == double.on and single.speed == pytest.approx(double.speed, rel=1e-5)
+    assert linearization.typical_speed(x.float(), y.float()) == pytest.approx(linearization.typical_speed(x, y), rel=1e-4)

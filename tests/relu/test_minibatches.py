@@ -42,25 +42,25 @@ def test_every_image_comes_once_an_epoch_and_seeds_differ():
 
 def test_networks_and_batches_depend_on_the_seed_and_their_number_alone():
     """The first 2 of 4 are the same 2; before, a third network changed the weights of the second matrix and all batches."""
-    few, many = (minibatches.Ensemble(16, 3, 5, 0.3, (2.0, 0.0), seeds) for seeds in (2, 4))
+    few, many = (minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), seeds) for seeds in (2, 4))
     for a, b in zip(few.weights, many.weights, strict=True):
         assert torch.equal(a.unflatten(0, (2, 2)), b.unflatten(0, (2, 4))[:, :2])
         assert torch.equal(a[:2], a[2:])  # the same in both conditions
     few, many = minibatches.Batches(12, 4, 2), minibatches.Batches(12, 4, 4)
     for _ in range(5):
         assert torch.equal(few.next(), many.next()[:2])
-    other = minibatches.Ensemble(16, 3, 5, 0.3, (2.0, 0.0), 2, seed=7)
-    assert not torch.equal(other.weights[0], minibatches.Ensemble(16, 3, 5, 0.3, (2.0, 0.0), 2).weights[0])
+    other = minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), 2, seed=7)
+    assert not torch.equal(other.weights[0], minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), 2).weights[0])
     assert not torch.equal(minibatches.Batches(12, 4, 2, seed=7).next(), minibatches.Batches(12, 4, 2).next())
     with pytest.raises(ValueError, match="relu or linear"):
-        minibatches.Ensemble(16, 3, 5, 0.3, (2.0, 0.0), 2, activation="tanh")
+        minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), 2, activation="tanh")
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 def test_steps_equal_autograd(activation):
     x, y, _, _ = minibatches.prepared(images(), "pixel mean")
     x, y = x.double(), y.double()
-    networks = minibatches.Ensemble(16, 3, 5, 0.3, (2.0, 0.0), 2, activation=activation)
+    networks = minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), 2, activation=activation)
     networks.weights = [w.double() for w in networks.weights]
     networks.constant = networks.constant.double()
     plain = [[w[k].clone().requires_grad_() for w in networks.weights] for k in range(4)]
@@ -83,7 +83,7 @@ def test_training_lowers_the_loss_and_reruns_are_identical():
     x, y, _, _ = minibatches.prepared(images(), "pixel mean")
 
     def run():
-        return minibatches.train(minibatches.Ensemble(16, 3, 12, 0.1, (1.0, 0.0), 2), x, y, step=0.2, steps=200, batch=10)["loss"]
+        return minibatches.train(minibatches.draw(16, 3, 12, 0.1, (1.0, 0.0), 2), x, y, step=0.2, steps=200, batch=10)["loss"]
 
     first = run()
     assert torch.equal(first, run()) and first.shape == (21, 4)
@@ -92,16 +92,16 @@ def test_training_lowers_the_loss_and_reruns_are_identical():
 
 def test_units_that_no_image_switches_off_are_counted():
     x, y, _, _ = minibatches.prepared(images(), "pixel mean")
-    networks = minibatches.Ensemble(16, 3, 40, 0.1, (50.0, 0.0), 2)  # a constant so large that it alone decides
+    networks = minibatches.draw(16, 3, 40, 0.1, (50.0, 0.0), 2)  # a constant so large that it alone decides
     run = minibatches.train(networks, x, y, step=0.0, steps=10, batch=8)
     lifted = (networks.weights[0][:2, :, -1] > 0).double().mean(-1)
     assert torch.allclose(run["on"][0, :2], lifted, atol=0.06)
-    plain = (torch.bmm(networks.rows(x), networks.weights[0].mT) > 0).all(1).double().mean(-1)
+    plain = (torch.bmm(with_constant(networks, x), networks.weights[0].mT) > 0).all(1).double().mean(-1)
     assert torch.equal(run["on"][-1], plain)
     assert ((run["open"] > 0.3) & (run["open"] < 0.7)).all()  # half of random units, weighted or not
     for k, share in enumerate(run["open"][-1].tolist()):  # unit by unit
         w, r = (part[k].double() for part in networks.weights)
-        open_for = [(networks.rows(x)[k].double() @ unit > 0).double().mean() for unit in w]
+        open_for = [(with_constant(networks, x)[k].double() @ unit > 0).double().mean() for unit in w]
         size = [unit.norm() * out.norm() for unit, out in zip(w, r.T, strict=True)]
         assert share == pytest.approx(float(sum(o * z for o, z in zip(open_for, size, strict=True)) / sum(size)), rel=1e-5)
 
@@ -116,13 +116,13 @@ def test_networks_are_examined_at_each_level_and_leave_at_the_last():
         assert torch.equal(loss, networks.loss(x_test, y_test))
         return {"rank": networks.effective_rank(x_test), "error": error}
 
-    networks = minibatches.Ensemble(16, 3, 12, 0.1, (1.0, 0.0), 3)
+    networks = minibatches.draw(16, 3, 12, 0.1, (1.0, 0.0), 3)
     found = minibatches.train_to(networks, x, y, (0.3, 0.1), examine, step=0.2, batch=10, every=5)
     assert found["rank"].shape == (2, 6) and torch.isfinite(found["rank"]).all()
     assert (found["steps"][1] > found["steps"][0]).all()
     assert (found["error"][1] <= 0.35).all()  # two thirds would be chance
     assert all((loss <= 0.3).all() for loss in seen_at) and sum(len(loss) for loss in seen_at) == 12
-    short = minibatches.train_to(minibatches.Ensemble(16, 3, 12, 0.1, (1.0,), 2), x, y, (0.3, 1e-9), examine,
+    short = minibatches.train_to(minibatches.draw(16, 3, 12, 0.1, (1.0,), 2), x, y, (0.3, 1e-9), examine,
                                  step=0.2, batch=10, every=5, limit=400)  # fmt: skip
     assert torch.isfinite(short["rank"][0]).all() and torch.isnan(short["rank"][1]).all()
 
@@ -134,7 +134,7 @@ def test_looks_grow_rare_and_see_only_the_watched_images():
         looks.append(look)
         look += max(5, int(0.1 * look))
     examine = lambda networks: {"loss": networks.loss(x[:20], y[:20])}  # noqa: E731
-    found = minibatches.train_to(minibatches.Ensemble(16, 3, 12, 0.1, (1.0,), 3), x, y, (0.3, 0.1), examine,
+    found = minibatches.train_to(minibatches.draw(16, 3, 12, 0.1, (1.0,), 3), x, y, (0.3, 0.1), examine,
                                  step=0.2, batch=10, every=5, growth=0.1, watched=20)  # fmt: skip
     assert set(found["steps"].flatten().tolist()) <= set(looks)
     assert (found["loss"][0] <= 0.3).all() and (found["loss"][1] <= 0.1).all()
@@ -144,46 +144,26 @@ def test_looks_grow_rare_and_see_only_the_watched_images():
 def test_a_network_stops_at_the_first_look_below_the_level():
     """Against the curve of the same networks: the look before was above, and a level 1 % higher stops no later."""
     x, y, _, _ = minibatches.prepared(images(), "pixel mean")
-    curve = minibatches.train(minibatches.Ensemble(16, 3, 12, 0.1, (1.0,), 3), x, y, step=0.2, steps=400, batch=10, every=5)
+    curve = minibatches.train(minibatches.draw(16, 3, 12, 0.1, (1.0,), 3), x, y, step=0.2, steps=400, batch=10, every=5)
     level = float(curve["loss"][40].mean())
     below = curve["loss"] <= level  # (times, networks)
     first = curve.time[below.int().argmax(0)].double()
-    found = minibatches.train_to(minibatches.Ensemble(16, 3, 12, 0.1, (1.0,), 3), x, y, (level,), lambda n: {},
+    found = minibatches.train_to(minibatches.draw(16, 3, 12, 0.1, (1.0,), 3), x, y, (level,), lambda n: {},
                                  step=0.2, batch=10, every=5)  # fmt: skip
     assert torch.equal(found["steps"][0], first)
     reached = curve["loss"][below.int().argmax(0), torch.arange(3)]
     torch.testing.assert_close(found["training loss"][0], reached, rtol=1e-5, atol=0)
 
 
+def with_constant(networks, x):
+    """(networks, images, pixels + 1)"""
+    return torch.stack([torch.cat([x, torch.full((len(x), 1), float(c))], 1) for c in networks.constant])
+
+
 def test_hidden_layer_without_copying_equals_augmented_rows():
     x = minibatches.prepared(images(), "standard")[0]
-    networks = minibatches.Ensemble(16, 3, 7, 0.5, (3.0, 0.0), 2)
-    plain = torch.bmm(networks.rows(x), networks.weights[0].mT).relu()
+    networks = minibatches.draw(16, 3, 7, 0.5, (3.0, 0.0), 2)
+    plain = torch.bmm(with_constant(networks, x), networks.weights[0].mT).relu()
     assert torch.allclose(networks.hidden(x), plain, atol=1e-5)
     assert networks.effective_rank(x).shape == (4,)
     assert not torch.allclose(networks.effective_rank(x), networks.effective_rank(x, centred=True))
-
-
-def test_dark_pixels_are_left_out_and_nothing_else_changes(monkeypatch):
-    x, y, x_test, _ = minibatches.prepared(images(), "pixel mean")
-    dark = torch.tensor([1, 6, 15])
-    x[:, dark] = 0.0
-    assert minibatches._bright(x).tolist() == [k for k in range(16) if k not in dark]
-
-    def tested(part):
-        return {"answers": part.answers(x_test).square().sum((-2, -1))}
-
-    def run():
-        networks = minibatches.Ensemble(16, 3, 12, 0.1, (2.0, 0.0), 2)
-        start = networks.weights[0].clone()
-        seen = minibatches.train(networks, x, y, step=0.05, steps=40, batch=8)
-        assert torch.equal(networks.weights[0][..., dark], start[..., dark])
-        last = minibatches.Ensemble(16, 3, 12, 0.1, (2.0, 0.0), 2)
-        stops = minibatches.train_to(last, x, y, (0.33, 0.3), tested, step=0.05, batch=8, every=10)
-        assert not any(values.isnan().any() for values in stops.values())
-        return [*networks.weights, networks.answers(x_test), *seen.values.values(), *stops.values()]
-
-    left_out = run()
-    monkeypatch.setattr(minibatches, "_bright", lambda x: torch.arange(x.shape[1]))
-    for fast, plain in zip(left_out, run(), strict=True):
-        torch.testing.assert_close(fast, plain, rtol=1e-5, atol=1e-6)  # single precision

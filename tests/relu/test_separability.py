@@ -116,7 +116,7 @@ def test_relu_networks_run_the_race():
     margin = torch.tensor([0.4, 1.8], dtype=torch.float64)
     x, y = tasks.separability(margin)
     hidden, variance = 128, 4e-8 / 128
-    weights = relu.initial_weights([3, hidden, 1], variance**0.5, seeds=4, conditions=(2,), paired=False)
+    weights = relu.initial_weights([3, hidden, 1], variance**0.5, seeds=4, conditions=(2,))
     run = relu.train(weights, x[:, None], y, step=0.4, steps=110)
     measured = run.time_to(0.2).mean(1)
     for k, gating in enumerate((separability.xor_pathways(margin), separability.line_pathways(margin))):

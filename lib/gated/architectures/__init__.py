@@ -12,8 +12,6 @@ All are tested against the general engine of `lib.gated`.
     run = routing.train(weights, task, routing.circulant(7, 4), step=0.16, steps=500)
 """
 
-from lib import door
+from lib.gated.architectures import classifiers, closed_forms, pathways, rivals, route_gradients, routing
 
-__getattr__, __dir__, __all__ = door(
-    __name__, {"routing": (), "route_gradients": (), "rivals": (), "pathways": (), "classifiers": (), "closed_forms": ()}
-)
+__all__ = ["routing", "route_gradients", "rivals", "pathways", "classifiers", "closed_forms"]

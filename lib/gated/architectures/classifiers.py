@@ -138,10 +138,6 @@ def classifier_gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: 
     x is (M or 1, features, images); labels (images,) or (M, images) with an order of classes for each output domain;
     mask (seeds, M, M) or (M, M). `leak` is the slope of the hidden units below zero: 1 is a linear network.
     """
-    return _gradient(weights, x, labels, mask, leak)
-
-
-def _gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float) -> list[Tensor]:
     encoders, _, middle, _, decoders, _ = weights
     domains = encoders.shape[1]
     first, second, scores = _forward(weights, x, leak)
@@ -149,59 +145,13 @@ def _gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, le
     hot = torch.nn.functional.one_hot(labels.expand(domains, -1), error.shape[-2]).mT.to(error)  # (out, classes, images)
     share = _shares(mask.to(error)) / x.shape[-1]  # (..., in, out)
     error = ((error - hot) * share[..., None, None]).flatten(-3, -2)  # (seeds, in, M classes, images)
-    slopes = _backward(weights, x, first, second, decoders.mT @ error, leak)
-    return slopes + [(error @ second.mT).sum(1, keepdim=True), error.sum((1, -1), keepdim=True)]
-
-
-def _backward(weights: list[Tensor], x: Tensor, first: Tensor, second: Tensor, back: Tensor, leak: float) -> list[Tensor]:
-    """Gradients of encoders and hidden matrix with their biases; `back` (seeds, in, hidden, images) comes from the decoders."""
-    back2 = torch.where(second > 0, back, leak * back)
-    back1 = weights[2].mT @ back2
+    back2 = decoders.mT @ error
+    back2 = torch.where(second > 0, back2, leak * back2)
+    back1 = middle.mT @ back2
     back1 = torch.where(first > 0, back1, leak * back1)
     slopes = [back1 @ x.mT, back1.sum(-1, keepdim=True)]
-    return slopes + [(back2 @ first.mT).sum(1, keepdim=True), back2.sum((1, -1), keepdim=True)]
-
-
-def _trained_only(weights: list[Tensor], mask: Tensor) -> Callable[[list[Tensor], Tensor, Tensor, float], list[Tensor]]:
-    """`_gradient` for masks that train few of the routes: the scores of the others are never computed.
-
-    Each input domain's K trained decoders are gathered, (seeds, in, K classes, hidden), and their gradients added up where
-    they came from. Domains with fewer than K get others with weight zero, so any mask will do.
-    """
-    seeds, domains = weights[0].shape[:2]
-    share, order = _shares(mask.expand(seeds, -1, -1)).sort(dim=-1, descending=True, stable=True)  # (seeds, in, out)
-    most = int((share > 0).sum(-1).max())
-    share, order = share[..., :most], order[..., :most]
-    rows = (order + domains * torch.arange(seeds, device=mask.device)[:, None, None]).flatten()  # of seeds · M decoders
-
-    def slope(w: list[Tensor], x: Tensor, labels: Tensor, leak: float) -> list[Tensor]:
-        images, hidden = x.shape[-1], w[2].shape[-1]
-        by_domain, by_seed = (seeds * domains, images, -1), (seeds, domains * images, -1)  # images are rows here
-        seen = x.mT.expand(seeds, domains, -1, -1).reshape(by_domain)
-        encoders, middle = w[0].flatten(0, 1), w[2][:, 0]
-        decoders, bias = w[4].reshape(seeds * domains, -1), w[5].reshape(seeds * domains, -1)
-        chosen = decoders[rows].reshape(seeds * domains, -1, hidden)  # (seeds · in, K classes, hidden)
-        first = torch.baddbmm(w[1].reshape(-1, 1, hidden), seen, encoders.mT).reshape(by_seed)
-        first = first if leak == 1 else torch.nn.functional.leaky_relu_(first, leak)
-        second = torch.baddbmm(w[3].reshape(-1, 1, hidden), first, middle.mT)
-        second = second if leak == 1 else torch.nn.functional.leaky_relu_(second, leak)
-        scores = torch.baddbmm(bias[rows].reshape(seeds * domains, -1, 1), chosen, second.reshape(by_domain).mT)
-        error = torch.softmax(scores.reshape(seeds, domains, most, -1, images), -2)
-        right = labels.expand(domains, -1)[order]  # (seeds, in, K, images)
-        error.scatter_add_(-2, right[..., None, :], -torch.ones_like(error[..., :1, :]))
-        error = error.mul_(share[..., None, None] / images).reshape(seeds * domains, -1, images)
-
-        def through(back: Tensor, given: Tensor) -> Tensor:  # the leaky units' slope, whose sign is in what they hand on
-            return back if leak == 1 else torch.ops.aten.leaky_relu_backward(back, given, leak, True)
-
-        back2 = through(torch.bmm(error.mT, chosen).reshape(by_seed), second)
-        back1 = through(torch.bmm(back2, middle), first).reshape(by_domain)
-        slopes = [torch.bmm(back1.mT, seen), back1.sum(1), torch.bmm(back2.mT, first), back2.sum(1)]
-        back = [torch.bmm(error, second.reshape(by_domain)).reshape(len(rows), -1), error.sum(-1).reshape(len(rows), -1)]
-        slopes += [torch.zeros_like(old).index_add_(0, rows, part) for old, part in zip((decoders, bias), back, strict=True)]
-        return [g.reshape(old.shape) for g, old in zip(slopes, w, strict=True)]
-
-    return slope
+    slopes += [(back2 @ first.mT).sum(1, keepdim=True), back2.sum((1, -1), keepdim=True)]
+    return slopes + [(error @ second.mT).sum(1, keepdim=True), error.sum((1, -1), keepdim=True)]
 
 
 @axes(mask="domains domains")
@@ -227,15 +177,10 @@ def train_classifier(
     returns, before and after and every `every` steps.
     """
     mask, number = mask.to(weights[0]), domains_data.train.shape[-1]
-    few = 2 * mask.sum(-2).max() <= mask.shape[-1]  # then gathering their decoders costs less than scoring all routes
-    trained_only = _trained_only(weights, mask) if few else None
-
-    rows = domains_data.train.movedim(-1, 0).contiguous()  # (images, M or 1, features): an image lies in one place
 
     def slope(w: list[Tensor]) -> list[Tensor]:
         chosen = torch.randint(number, (batch,), generator=generator).to(domains_data.train.device)
-        x, labels = rows[chosen].movedim(0, -1), domains_data.y_train[chosen]
-        return trained_only(w, x, labels, leak) if trained_only else _gradient(w, x, labels, mask, leak)
+        return classifier_gradient(w, domains_data.train[..., chosen], domains_data.y_train[chosen], mask, leak)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         x, labels = domains_data.train[..., :watch], domains_data.y_train[:watch]

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
-from lib.linear.products import Products
-from lib.linear.shapes import axes
+from lib.linear.shapes import axes, matmul
 
 
 @axes(x="features items", gates="pathways items", features="pathways features")
@@ -108,52 +107,36 @@ def maps(weights: Sequence[Tensor]) -> Tensor:
 @axes(inputs="pathways features items")
 def outputs(weights: Sequence[Tensor], inputs: Tensor) -> Tensor:
     """The network's answer, (..., outputs, items): the sum over its open pathways."""
-    return _side_by_side(maps(weights)) @ inputs.flatten(-3, -2)  # one product of matrices: cheaper than an einsum
+    return maps(weights).transpose(-3, -2).flatten(-2) @ inputs.flatten(-3, -2)
 
 
 @axes(inputs="pathways features items", y="outputs items")
-def gradient(
-    weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str = "mean", detached: Collection[int] = ()
-) -> list[Tensor]:
-    """dL/dW of [w1, w2], computed from the effective correlations alone (Make Haste Slowly Eq. 3).
-
-    `detached` are the numbers of the pathways that are trained on the residual of the others.
-    """
-    return _slope(inputs, y, reduction, detached)(weights)
-
-
-def _slope(
-    inputs: Tensor, y: Tensor, reduction: str, detached: Collection[int] = ()
+def gradient_on(
+    inputs: Tensor, y: Tensor, *, reduction: str = "mean", detached: Collection[int] = ()
 ) -> Callable[[Sequence[Tensor]], list[Tensor]]:
-    """`gradient` with the correlations computed once. All pathways' features stand side by side, pathways · features.
+    """The function [w1, w2] -> dL/dW, from the effective correlations alone, computed once (Make Haste Slowly Eq. 3).
 
-    What it returns is overwritten by the next call (`linear.products`).
+    All pathways' features stand side by side, pathways · features.
     """
     pathways, features = inputs.shape[-3:-1]
-    flat = inputs.flatten(-3, -2)
-    items = _items(y, reduction)
+    flat, items = inputs.flatten(-3, -2), _items(y, reduction)
     yx, xx = y @ flat.mT / items, flat @ flat.mT / items
     if set(detached) - set(range(pathways)):
         raise ValueError(f"there are {pathways} pathways, numbered from 0; {sorted(detached)} cannot be detached")
     if detached:
         late = torch.zeros(pathways, dtype=torch.bool)
         late[list(detached)] = True
-        hears = late | ~late[:, None]  # (heard, hearing): a pathway that is not detached does not hear those that are
+        hears = late | ~late[:, None]  # (heard, hearing): a pathway that is not detached does not see those that are
         xx = xx * hears.repeat_interleave(features, 0).repeat_interleave(features, 1).to(xx)
+    yx, xx = yx.mT.contiguous(), xx.mT.contiguous()
 
-    minus_target, heard = -yx.mT.contiguous(), xx.mT.contiguous()
-
-    product = Products()
-
-    def of(weights: Sequence[Tensor]) -> list[Tensor]:
-        # Transposed, the maps of all pathways lie on top of each other as they come: nothing is copied.
+    def gradient(weights: Sequence[Tensor]) -> list[Tensor]:
         w1, w2 = weights
-        total = product("total", w1.mT, w2.mT).flatten(-3, -2)  # (..., pathways · features, outputs)
-        left = product("left", heard, total).add_(minus_target)  # what is left to learn
-        error = left.unflatten(-2, (pathways, -1)).mT  # (..., pathways, outputs, features)
-        return [product("w1", w2.mT, error), product("w2", error, w1.mT)]
+        total = matmul(w1.mT, w2.mT).flatten(-3, -2)  # the maps of all pathways, (..., pathways · features, outputs)
+        error = (matmul(xx, total) - yx).unflatten(-2, (pathways, -1)).mT  # (..., pathways, outputs, features)
+        return [matmul(w2.mT, error), matmul(error, w1.mT)]
 
-    return of
+    return gradient
 
 
 @axes(inputs="pathways features items", y="outputs items")
@@ -164,11 +147,6 @@ def loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str
 
 def _distance(output: Tensor, y: Tensor, items: int) -> Tensor:
     return 0.5 * (output - y).square().sum((-2, -1)) / items
-
-
-def _side_by_side(total: Tensor) -> Tensor:
-    """Maps (..., pathways, outputs, features) as one matrix (..., outputs, pathways · features)."""
-    return total.transpose(-3, -2).flatten(-2)
 
 
 def _items(y: Tensor, reduction: str) -> int:
@@ -198,13 +176,12 @@ def train(
 
     `detached` are the numbers of the pathways that are trained on the residual of the others.
     """
-    items, shown, product = _items(y, reduction), inputs.flatten(-3, -2).mT, Products()
+    items, shown = _items(y, reduction), inputs.flatten(-3, -2).mT
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
-        total = product("total", w[0].mT, w[1].mT).flatten(-3, -2)  # as in `_slope`: nothing is copied
-        output = product("output", shown, total).mT  # (..., outputs, items)
+        output = matmul(shown, matmul(w[0].mT, w[1].mT).flatten(-3, -2)).mT  # (..., outputs, items)
         seen = {"loss": _distance(output, y, items)} | ({"output": output} if answers else {})
         return seen | observe(w) if observe else seen
 
     plan = dict(step=step, steps=steps, every=every, momentum=momentum, observe=watch, label=label)
-    return descend(weights, _slope(inputs, y, reduction, detached), **plan)
+    return descend(weights, gradient_on(inputs, y, reduction=reduction, detached=detached), **plan)

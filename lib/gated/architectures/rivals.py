@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from lib.gated.architectures.route_gradients import all_routes
-from lib.gated.architectures.routing import Task, _on_cpu, over, route_losses
+from lib.gated.architectures.routing import Task, over, route_losses
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams, random_matrix
 from lib.linear.shapes import axes
@@ -126,12 +126,6 @@ def winding_weights(task: Task, hidden: int, winding: int = 1, seed: int = 0) ->
     return [w.unsqueeze(0) for w in weights]
 
 
-def winding_map(domains: int, winding: int = 1) -> Tensor:
-    """What `winding_weights` answer on the route from i to i + k, as a multiple of the right answer, (M,) for k = 0, …, M - 1."""
-    k = torch.arange(domains, dtype=torch.float64)
-    return torch.cos(2 * math.pi * winding / domains * (k - 0.5)) / math.cos(math.pi * winding / domains)
-
-
 def winding_loss(domains: int, winding: int = 1) -> float:
     """Mean loss of `winding_weights` on untrained routes, relative to answering nothing: M (1 + 1/(2 cos²(πw/M))) / (M - 2)."""
     return domains / (domains - 2) * (1 + 0.5 / math.cos(math.pi * winding / domains) ** 2)
@@ -191,7 +185,7 @@ def settle(
 
     run = descend(moving, paced, step=1.0, steps=steps, every=every or steps, observe=look)
     put_back(moving)
-    return _on_cpu(run)
+    return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
 
 
 def _moving_part(weights: list[Tensor]) -> tuple[list[Tensor], Tensor | float, Callable[[list[Tensor]], None]]:

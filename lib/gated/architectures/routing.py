@@ -171,15 +171,6 @@ def decoupled_weights(task: Task, hidden: int, start: float, seed: int = 0) -> l
     return [w.unsqueeze(0) for w in weights]
 
 
-def gradient(weights: Sequence[Tensor], task: Task, mask: Tensor) -> list[Tensor]:
-    """dL/dW of the mean over trained routes of Eq. 1, in the shapes of the weights.
-
-    The path form of Eqs. 3 and 4 for all routes at once: with everything in blocks it is the gradient of a deep linear
-    network whose error is erased where `mask` is.
-    """
-    return all_routes(task.yx, task.variance, mask, weights[0])(weights)
-
-
 @axes(mask="domains domains")
 def train(
     weights: list[Tensor],
@@ -200,9 +191,7 @@ def train(
     a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are.
     """
     mask = mask.to(weights[0].device)
-    plan = dict(steps=steps, every=every, momentum=momentum, label=label)
-    if isinstance(step, Tensor):
-        step = step.to(weights[0])
+    step = one_per_seed(step.to(weights[0])) if isinstance(step, Tensor) else step
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
         losses = route_losses(w, task)
@@ -211,16 +200,8 @@ def train(
 
     few = 2 * int(mask.sum(-2).max()) <= mask.shape[-1] and task.sizes[2] >= 16  # gathering decoders then costs less
     slope = (few_routes if few else all_routes)(task.yx, task.variance, mask, weights[0])
-    moved = [weights[0].mT.contiguous().mT if few else weights[0], *weights[1:]]
-    step = one_per_seed(step) if isinstance(step, Tensor) else step
-    run = descend(moved, slope, step=step, observe=look, **plan)
-    weights[0].copy_(moved[0])
-    return _on_cpu(run)
-
-
-def _on_cpu(seen: Recording) -> Recording:
-    """The same recording, to be drawn and compared."""
-    return Recording(seen.time, {name: value.cpu() for name, value in seen.values.items()})
+    run = descend(weights, slope, step=step, steps=steps, every=every, momentum=momentum, observe=look, label=label)
+    return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
 
 
 @axes(values="domains domains", mask="domains domains")
@@ -284,13 +265,6 @@ def domain_share(weights: Sequence[Tensor], task: Task) -> Tensor:
     return within / ((codes - codes.mean((-2, -1), keepdim=True)) ** 2).sum((-3, -2, -1))
 
 
-def balance(weights: Sequence[Tensor]) -> Tensor:
-    """The balance law at the two hidden layers, stacked: (seeds, 2, hidden, hidden). See `gated.balance`."""
-    encoders, middle, decoders = weights
-    first = encoders @ encoders.mT - middle.mT @ middle
-    return torch.stack([first, middle @ middle.mT - decoders.mT @ decoders], -3)
-
-
 @axes(x="features items", y="outputs items", mask="domains domains")
 def as_gated_network(x: Tensor, y: Tensor, mask: Tensor, hidden: int) -> tuple[Network, Data]:
     """The same network and data for the general engine: `Network`, `Data` with one example per trained route and item."""
@@ -339,12 +313,3 @@ def sharing_network(x: Tensor, y: Tensor, domains: int, degrees: Sequence[int], 
         gates,
     )
     return Network(sizes, edges), data
-
-
-def gated_weights(weights: Sequence[Tensor], task: Task) -> dict[str, Tensor]:
-    """The stacked weights as the general engine names them, dict of (seeds, rows, columns)."""
-    encoders, middle, decoders = weights
-    domains, outputs, features = task.sizes
-    named = {f"in{i}→first": encoders[..., i * features : (i + 1) * features] for i in range(domains)}
-    named |= {"first→second": middle}
-    return named | {f"second→out{j}": decoders[..., j * outputs : (j + 1) * outputs, :] for j in range(domains)}

@@ -20,15 +20,14 @@ Bias-mediated early linearization, Sections 4 to 6 and Appendices B, C and F.
     print(linearization.rectified_strength(weights, mode) / linear.initial_strength(*weights, mode.u, mode.v))
 """
 
-from lib import door
+from lib.relu.linearization import constant, onset, prediction, tangent, units
+from lib.relu.linearization.constant import BiasMode, bias_mode, bias_ratio, input_spectrum, mode_strengths, with_constant
+from lib.relu.linearization.onset import Direction, early_directions, predicted_on, threshold, typical_speed, without_bias
+from lib.relu.linearization.prediction import delay, delay_as_printed, growing_part, predicted_loss, rectified_strength
+from lib.relu.linearization.units import at, keep_units, kinks, linear_preference, linearisation_time
 
-__getattr__, __dir__, __all__ = door(
-    __name__,
-    {
-        "constant": ("with_constant", "input_spectrum", "BiasMode", "bias_mode", "mode_strengths", "bias_ratio"),
-        "units": ("kinks", "kink_velocity", "linearisation_time", "at", "keep_units", "linear_preference"),
-        "prediction": ("growing_part", "rectified_strength", "predicted_loss", "delay", "delay_as_printed"),
-        "onset": ("Direction", "early_directions", "typical_speed", "without_bias", "predicted_on", "threshold"),
-        "tangent": (),
-    },
-)
+__all__ = ["constant", "with_constant", "input_spectrum", "BiasMode", "bias_mode", "mode_strengths", "bias_ratio"]
+__all__ += ["units", "kinks", "linearisation_time", "at", "keep_units", "linear_preference"]
+__all__ += ["prediction", "growing_part", "rectified_strength", "predicted_loss", "delay", "delay_as_printed"]
+__all__ += ["onset", "Direction", "early_directions", "typical_speed", "without_bias", "predicted_on", "threshold"]
+__all__ += ["tangent"]

@@ -31,12 +31,13 @@ class Direction(NamedTuple):
     on: tuple[bool, ...]  # for which items
 
 
-def _sets(items: int) -> Tensor:
-    """Every set of items but the empty one, (2^items - 1, items), as zeros and ones."""
+def _sets(x: Tensor) -> Tensor:
+    """Every set of the items of x but the empty one, (2^items - 1, items), as zeros and ones of its precision."""
+    items = x.shape[-1]
     if items > 16:
         raise ValueError(f"there are 2^{items} sets of {items} items; at most 16 items can be gone through")
     codes = torch.arange(1, 2**items)
-    return ((codes[:, None] >> torch.arange(items)) & 1).double()
+    return ((codes[:, None] >> torch.arange(items)) & 1).to(x)
 
 
 @axes(x="features items", y="outputs items")
@@ -47,11 +48,11 @@ def early_directions(x: Tensor, y: Tensor) -> list[Direction]:
     other item. With a constant, "on for all items" must be among them, and fast, for units to become linear.
     """
     found = []
-    for chosen in _sets(x.shape[-1]).split(1024):
+    for chosen in _sets(x).split(1024):
         _, s, vt = torch.linalg.svd((y * chosen[:, None]) @ x.mT, full_matrices=False)
         z = vt[:, 0] @ x  # (sets, items)
         z = z * (z * chosen).sum(-1, keepdim=True).sign()
-        rounding = 1e-9 * z.abs().amax(-1, keepdim=True)
+        rounding = max(1e-9, 10 * torch.finfo(z.dtype).eps) * z.abs().amax(-1, keepdim=True)
         fits = torch.where(chosen > 0, z > rounding, z <= rounding).all(-1)
         rows = zip(s[fits, 0].tolist(), chosen[fits].bool().tolist(), strict=True)
         found += [Direction(speed, tuple(on)) for speed, on in rows if speed > 0]
@@ -66,7 +67,7 @@ def typical_speed(x: Tensor, y: Tensor) -> float:
     constant that lifts them over a gate of size σ is c ~ σ^(ratio / 2); for the fast ones it is σ^(1/2). For one-hot items.
     """
     inner, speeds = y.mT @ y, []  # singular values by the Gram matrix: in half of the time
-    for chosen in _sets(x.shape[-1]).split(1024):
+    for chosen in _sets(x).split(1024):
         gram = x @ (inner * chosen[:, None] * chosen[:, :, None]) @ x.mT  # (sets, features, features)
         speeds.append(torch.linalg.eigvalsh(gram)[:, -1].clamp(min=0).sqrt())
     speeds = torch.cat(speeds)

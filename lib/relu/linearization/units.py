@@ -19,17 +19,6 @@ def kinks(w1: Tensor) -> Tensor:
     return -w1[..., -1] / w1[..., :-1].norm(dim=-1)
 
 
-@axes(w1="hidden features", velocity="hidden features")
-def kink_velocity(w1: Tensor, velocity: Tensor) -> Tensor:
-    """How fast kinks move while the weights w1 (..., hidden, features) change at `velocity`; (..., hidden).
-
-    Early Linearization Eq. 12: -b'/|w| + b (w · w')/|w|³.
-    """
-    (w, b), (dw, db) = ((m[..., :-1], m[..., -1]) for m in (w1, velocity))
-    size = w.norm(dim=-1)
-    return -db / size + b * (w * dw).sum(-1) / size**3
-
-
 def linearisation_time(on: Tensor) -> Tensor:
     """Index of the first maximum over time of the share of always-on units `on` (times, ...). Section 5.4's t*."""
     return on.argmax(0)
@@ -49,7 +38,7 @@ def keep_units(weights: Sequence[Tensor], kept: Tensor) -> list[Tensor]:
 
 
 def linear_preference(
-    weights: Sequence[Tensor], margin: Tensor | float, constant: Tensor | float, activation: networks.Activation = "relu"
+    weights: Sequence[Tensor], margin: Tensor | float, constant: Tensor | float, activation: str = "relu"
 ) -> Tensor:
     """Does a network trained on an XOR with a margin answer by the plane (1) or by the XOR (0)? One number each, (...).
 
