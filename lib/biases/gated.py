@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lib.biases import _fast
 from lib.biases.networks import Frozen, PreActivations, inputs_of, squared_error, targets_of
+from lib.biases.training import bias_gradient
 from lib.linear.descent import Recording
 from lib.linear.descent import descend as train
 
@@ -40,22 +40,20 @@ def descend(
     each network, (seeds, 1). The same loss as `train_biases` with loss="squared", without Adam and without batches.
     """
     z, a = _pre_activations("descend", network, x), network.a.double()
-    y = targets_of("descend", network, y, "squared", len(x)).double()
+    y = targets_of("descend", network, y, "squared", len(x), torch.float64)
     one, everything = torch.ones_like(z[..., :1]), torch.arange(len(x), device=z.device)
 
-    def activity(bias: Tensor) -> Tensor:
-        return _fast.activity(z, one, bias, everything)
+    def look(bias: Tensor) -> tuple[Tensor, Tensor]:
+        return bias_gradient(z, one, bias, a, y, everything, "squared")
 
-    def gradient(weights: list[Tensor]) -> list[Tensor]:
-        h = activity(weights[0])
-        _, error = squared_error((a @ h.mT).mT, y)
-        return [((error.mT @ h.sign()) * a).sum(1)]
-
-    def observe(weights: list[Tensor]) -> dict[str, Tensor]:
-        return {"loss": squared_error(activity(weights[0]) @ a.mT, y)[0], "bias": weights[0]}
-
-    bias = torch.zeros_like(z[:, 0])
-    return train([bias], gradient, step=step, steps=steps, every=every, observe=observe)
+    return train(
+        [torch.zeros_like(z[:, 0])],
+        lambda weights: [look(*weights)[1]],
+        step=step,
+        steps=steps,
+        every=every,
+        observe=lambda weights: {"loss": look(*weights)[0], "bias": weights[0]},
+    )
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def gated_answers(network: Frozen, bias: Tensor, x: Tensor | PreActivations, on:
 def hold(network: Frozen, x: Tensor | PreActivations, y: Tensor, on: Tensor) -> Gated:
     """The network with the gates `on` (seeds, items, units) held fixed on the items x, ready to learn y (items, outputs)."""
     z, a = _pre_activations("hold", network, x), network.a.double()
-    y, items = targets_of("hold", network, y, "squared", len(x)).double(), len(x)
+    y, items = targets_of("hold", network, y, "squared", len(x), torch.float64), len(x)
     if on.shape != z.shape:
         raise ValueError(f"hold: gates have shape {tuple(on.shape)}, the network on these items needs {tuple(z.shape)}")
     g = on.double()

@@ -243,10 +243,10 @@ def per_unit(caller: str, network: Frozen, **named: Tensor) -> Tensor:
     return values
 
 
-def targets_of(caller: str, network: Frozen, y: Tensor, loss: str, items: int) -> Tensor:
+def targets_of(caller: str, network: Frozen, y: Tensor, loss: str, items: int, dtype: torch.dtype | None = None) -> Tensor:
     """y as the loss needs it: labels (items,) for the cross-entropy, numbers (items, outputs) for the squared error.
 
-    Of a single output the numbers may be (items,).
+    Of a single output the numbers may be (items,). They are brought to the precision of the network, or to `dtype`.
     """
     if loss not in LOSSES:
         raise ValueError(f"{caller}: loss is one of {', '.join(LOSSES)}, not {loss!r}")
@@ -257,7 +257,7 @@ def targets_of(caller: str, network: Frozen, y: Tensor, loss: str, items: int) -
             raise ValueError(
                 f"{caller}: for squared errors y is (items, outputs), here {(items, last + 1)}, not {tuple(y.shape)}"
             )
-        return y.to(network.a.dtype)
+        return y.to(dtype or network.a.dtype)
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
         raise ValueError(
             f'{caller}: y must be labels, whole numbers from 0 to {last}, not {y.dtype} (loss="squared" takes numbers)'

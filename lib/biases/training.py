@@ -68,9 +68,8 @@ def train_biases(
     bias = _zeros(network, network.units) if start is None else per_unit("train_biases", network, start=start).clone()
 
     def gradient(chosen: Tensor, progress: float) -> tuple[Tensor, list[Tensor]]:
-        h = _fast.activity(data.values, data.scale, bias, chosen)  # (seeds, batch, units)
-        now, error = LOSSES[loss](_outputs(network.a, h), y[chosen])
-        return now, [_towards_units(error, network.a, h.sign())]
+        now, slope = bias_gradient(data.values, data.scale, bias, network.a, y, chosen, loss)
+        return now, [slope]
 
     curve = _train([bias], gradient, len(data), epochs, batch, rate, seed, constant_rate, label)
     one = torch.ones_like(bias)
@@ -168,6 +167,18 @@ def _prepared(caller: str, network: Frozen, data: Tensor | PreActivations, y: Te
 
 def _zeros(network: Frozen, number: int) -> Tensor:
     return network.a.new_zeros(network.seeds, number)
+
+
+def bias_gradient(
+    z: Tensor, scale: Tensor, bias: Tensor, a: Tensor, y: Tensor, chosen: Tensor, loss: str
+) -> tuple[Tensor, Tensor]:
+    """The loss (seeds,) on the `chosen` items, and ∂L/∂b = Σ_items 1[h > 0] · Aᵀe, (seeds, units).
+
+    z · scale (seeds, items, units) are pre-activations, bias (seeds, units), a (seeds, outputs, units), y as the loss has it.
+    """
+    h = _fast.activity(z, scale, bias, chosen)
+    now, error = LOSSES[loss](_outputs(a, h), y[chosen])
+    return now, _towards_units(error, a, h.sign())  # the sign of a rectified number is its gate
 
 
 def _outputs(a: Tensor, h: Tensor) -> Tensor:

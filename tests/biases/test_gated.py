@@ -62,6 +62,18 @@ def test_cached_pre_activations_stand_for_images(task):
     torch.testing.assert_close(gated.hold(network, cache, y, on).bias_at(2.0), gated.hold(network, x, y, on).bias_at(2.0))
 
 
+def test_targets_keep_their_double_precision(task):
+    network, x, y = task
+    finer = y.double() + 1e-10
+    on = gated.gates(network, torch.zeros(2, 25), x)
+    moved = gated.hold(network, x, finer, on).start_loss - gated.hold(network, x, y, on).start_loss
+    again = (
+        gated.descend(network, x, finer, step=0.1, steps=0)["loss"][0]
+        - gated.descend(network, x, y, step=0.1, steps=0)["loss"][0]
+    )
+    assert (moved != 0).all() and torch.allclose(moved, again, rtol=1e-3)
+
+
 def test_descent_that_diverges_says_so(task):
     network, x, y = task
     with pytest.raises(FloatingPointError, match="not finite at step"):
