@@ -3,7 +3,7 @@
 Frozen input weights have a gift: W x never changes, so that `PreActivations` compute it once for all items. What is left of a
 training step is elementwise work and a product with one column per output:
 
-    h = relu(W x + b),   e = ∂L/∂(A h),   ∂L/∂b = Σ_items 1[h > 0] · Aᵀe,   ∂L/∂gain = Σ_items h · Aᵀe.
+    h = relu(W x + b),   e = ∂L/∂(A (m · h)),   ∂L/∂b = Σ_items m · 1[h > 0] · Aᵀe,   ∂L/∂m = Σ_items h · Aᵀe.
 
 The loss is one of `networks.LOSSES`. All networks of an ensemble see the same batches; the rate falls to zero along half a
 cosine.
@@ -178,7 +178,7 @@ def bias_gradient(
     """
     h = _fast.activity(z, scale, bias, chosen)
     now, error = LOSSES[loss](_outputs(a, h), y[chosen])
-    return now, _towards_units(error, a, h.sign())  # the sign of a rectified number is its gate
+    return now, _towards_units(error, a, h.sign_())  # the sign of a rectified number is its gate
 
 
 def _outputs(a: Tensor, h: Tensor) -> Tensor:
