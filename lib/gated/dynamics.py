@@ -9,15 +9,7 @@ import torch
 from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from lib.gated.engine import (
-    Statistics,
-    Weights,
-    check_weights,
-    gradient,
-    loss,
-    loss_of_statistics,
-    node_gradient,
-)
+from lib.gated.engine import Statistics, Weights, check_weights, gradient, loss, loss_of_statistics, node_gradient
 from lib.gated.network import Data, Network, one_per_seed
 from lib.linear.descent import Recording, descend, one_thread
 

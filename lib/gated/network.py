@@ -154,25 +154,22 @@ class Data:
         """The gate of a node or an edge, (items,)."""
         return self.gates.get(name, torch.ones_like(self.probability))
 
-    def check(self, network: Network, targets: bool = True) -> None:
+    def check(self, network: Network) -> None:
         """Raise a ValueError that names what does not fit `network`."""
-        kinds = [("input", network.inputs, self.x)] + [("output", network.outputs, self.y)] * targets
-        for kind, nodes, given in kinds:
+        for kind, nodes, given in (("input", network.inputs, self.x), ("output", network.outputs, self.y)):
             if set(given) != set(nodes):
                 raise ValueError(f"the {kind} nodes are {sorted(nodes)}, but data were given for {sorted(given)}")
             for node, value in given.items():
-                size = network.sizes[node]
+                what, size = f"data of {kind} node {node!r}", network.sizes[node]
                 if value.shape != (size, self.items):
                     turned = value.ndim == 2 and value.shape[0] != size and value.shape[1] == size
-                    raise WrongAxes(
-                        f"data of {kind} node {node!r} have shape {tuple(value.shape)}; expected (size, items) = "
-                        + (
-                            f"({size}, items): items are columns, are rows and columns swapped?"
-                            if turned
-                            else f"{(size, self.items)}"
-                        )
+                    hint = (
+                        f"({size}, items): items are columns, are rows and columns swapped?"
+                        if turned
+                        else f"{(size, self.items)}"
                     )
-                self.same_kind(f"data of {kind} node {node!r}", value)
+                    raise WrongAxes(f"{what} have shape {tuple(value.shape)}; expected (size, items) = {hint}")
+                self.same_kind(what, value)
         for name, gate in self.gates.items():
             if name in network.inputs:
                 raise ValueError(f"{name!r} is an input node: its activity is the example itself and cannot be gated")

@@ -23,12 +23,7 @@ class Alignment(NamedTuple):
 
 
 def best_stretch(
-    time: Tensor,
-    reference: Tensor,
-    curve: Tensor,
-    low: float = -0.5,
-    high: float = 0.3,
-    until: Tensor | float | None = None,
+    time: Tensor, reference: Tensor, curve: Tensor, low: float = -0.5, high: float = 0.3, until: Tensor | float | None = None
 ) -> Alignment:
     """Stretch time until `curve` (times, ...) lies on `reference` as well as it can; every network by itself.
 
@@ -43,12 +38,7 @@ def best_stretch(
 
 
 def best_shift(
-    time: Tensor,
-    reference: Tensor,
-    curve: Tensor,
-    low: float = -1.0,
-    high: float = 1.0,
-    until: Tensor | float | None = None,
+    time: Tensor, reference: Tensor, curve: Tensor, low: float = -1.0, high: float = 1.0, until: Tensor | float | None = None
 ) -> Alignment:
     """The same with a shift of time, in the units of `time`; before its beginning a curve has its first value."""
     end = float(time[-1]) - high

@@ -2,7 +2,7 @@
 
 `networks` draws, runs and trains them with the gradient written out, `gating` says which units are on when,
 `realisable` which gates there can be. `separability` and `contexts` are the races of Make Haste Slowly; `linearization`
-belongs to early linearisation, `representations` to the geometry of hidden layers. `minibatches` trains the same
+and `tangent` belong to early linearisation, `representations` to the geometry of hidden layers. `minibatches` trains the same
 networks on images, which are rows there, (images, pixels); everywhere else items are columns.
 
 Ensembles are (conditions, seeds); data that differ between conditions are (conditions, 1, features, items). The loss is half
@@ -15,30 +15,11 @@ the squared error, averaged over items; both papers sum it, and their pages say 
     print(relu.train(weights, x, y, step=0.1, steps=300)["loss"][-1])
 """
 
-from lib.relu import contexts, gating, linearization, minibatches, networks, realisable, representations, separability
-from lib.relu.gating import (
-    cluster_gates,
-    distinct_gates,
-    effective_gates,
-    gates,
-    gates_of,
-    share,
-    unit_states,
-    unit_weight,
-)
-from lib.relu.networks import (
-    gradient,
-    hidden,
-    initial_weights,
-    into_column_space,
-    loss,
-    output,
-    preactivation,
-    schedule,
-    train,
-)
+from lib.relu import contexts, gating, linearization, minibatches, networks, realisable, representations, separability, tangent
+from lib.relu.gating import cluster_gates, distinct_gates, effective_gates, gates, gates_of, share, unit_states, unit_weight
+from lib.relu.networks import gradient, hidden, initial_weights, into_column_space, loss, output, preactivation, schedule, train
 
 __all__ = ["networks", "initial_weights", "preactivation", "hidden", "output", "loss", "gradient", "train", "schedule"]
 __all__ += ["into_column_space", "gating", "gates", "gates_of", "unit_weight", "share", "unit_states", "effective_gates"]
 __all__ += ["cluster_gates", "distinct_gates", "realisable", "separability", "contexts", "linearization", "minibatches"]
-__all__ += ["representations"]
+__all__ += ["representations", "tangent"]

@@ -4,19 +4,19 @@ Patterns are booleans (..., units, items), of the networks of this room (`gates`
 """
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lib.linear import axes
-from lib.relu.networks import Kind, preactivation
+from lib.relu.networks import preactivation
 
 # --- patterns -------------------------------------------------------------------------------------------------------
 
 
-def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:
+def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) -> Tensor:
     """Which items switch which units of hidden layer `layer` on: (..., units, items), boolean.
 
     Make Haste Slowly's step(h). The options are those of `preactivation`.

@@ -6,7 +6,7 @@ sees the same batches whatever the constant and the activation, so that only the
 Bias-mediated early linearization, Section 3 and Appendices C and E.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -103,38 +103,29 @@ def _loss(answers: Tensor, y: Tensor) -> Tensor:
     return (answers - y).square().sum(-1).mean(-1) / 2
 
 
-class Batches:
-    """Random batches, drawn anew in every epoch, each seed with an order of its own.
+def batches(images: int, batch: int, seeds: int, seed: int = 1) -> Iterator[Tensor]:
+    """Indices of random batches, (seeds, batch) each, without end: a new order of the images in every epoch and for every seed.
 
     `seed` says which orders; another one than that of the networks, or both come from the same random numbers.
     """
-
-    def __init__(self, images: int, batch: int, seeds: int, seed: int = 1):
-        if not 1 <= batch <= images:
-            raise ValueError(f"a batch has between 1 and all {images} images, not {batch}")
-        self.streams = Streams(seeds, seed)
-        self.images, self.batch = images, batch
-        self.order, self.place = None, images
-
-    def next(self) -> Tensor:
-        """Indices of the next batch, (seeds, batch)."""
-        if self.place + self.batch > self.images:
-            self.order, self.place = self.streams.permutation(self.images), 0
-        self.place += self.batch
-        return self.order[:, self.place - self.batch : self.place]
+    if not 1 <= batch <= images:
+        raise ValueError(f"a batch has between 1 and all {images} images, not {batch}")
+    streams = Streams(seeds, seed)
+    while True:
+        yield from streams.permutation(images)[:, : images // batch * batch].split(batch, 1)
 
 
-def _batch_gradient(networks: Ensemble, x: Tensor, y: Tensor, batches: Batches) -> Callable[[list[Tensor]], list[Tensor]]:
+def _batch_gradient(networks: Ensemble, x: Tensor, y: Tensor, drawn: Iterator[Tensor]) -> Callable[[list[Tensor]], list[Tensor]]:
     """The function that draws the next batch of every network and returns the gradient of its mean loss."""
     layers = [Layer(0.0, networks.activation), Layer(0.0, "linear")]
     seen = torch.cat([x, x.new_ones(len(x), 1)], -1)
 
     def gradient(weights: list[Tensor]) -> list[Tensor]:
-        chosen = batches.next()[networks.number].to(x.device)  # (networks, batch)
+        chosen = next(drawn)[networks.number].to(x.device)  # (networks, batch)
         images = seen[chosen]  # (networks, batch, pixels + 1)
         images[..., -1] = networks.constant[:, None]
         parts = [as_array(w) for w in weights], layers, as_array(images.mT), as_array(y[chosen].mT)
-        return [torch.as_tensor(g) for g in backpropagate(*parts, share=1 / batches.batch)]
+        return [torch.as_tensor(g) for g in backpropagate(*parts, share=1 / chosen.shape[-1])]
 
     return gradient
 
@@ -167,7 +158,7 @@ def train(
             "open": (share * size).sum(-1) / size.sum(-1),
         }
 
-    gradient = _batch_gradient(networks, x, y, Batches(len(x), batch, int(networks.number.max()) + 1, seed))
+    gradient = _batch_gradient(networks, x, y, batches(len(x), batch, int(networks.number.max()) + 1, seed))
     run = descend(networks.weights, gradient, step=step, steps=steps, every=every, observe=watch)
     return Recording(run.time, {name: values.double().cpu() for name, values in run.values.items()})
 
@@ -196,7 +187,7 @@ def train_to(
     A network that has reached the last level leaves the ensemble.
     """
     count = len(networks.constant)
-    batches = Batches(len(x), batch, int(networks.number.max()) + 1, seed)
+    drawn = batches(len(x), batch, int(networks.number.max()) + 1, seed)
     left, reached, now = torch.arange(count), torch.zeros(count, dtype=torch.long), 0  # who still trains, levels behind each
     seen: dict[str, Tensor] = {}
 
@@ -219,4 +210,4 @@ def train_to(
         if not going.any() or steps == 0:
             return seen
         networks, left, now = networks.only(going), left[going], now + steps
-        descend(networks.weights, _batch_gradient(networks, x, y, batches), step=step, steps=steps)
+        descend(networks.weights, _batch_gradient(networks, x, y, drawn), step=step, steps=steps)

@@ -6,8 +6,9 @@ items). They have no ensemble axes, or as many as the weights, of length one whe
 features, items) goes with weights (conditions, seeds, units, features), in every function alike.
 
 The last layer is linear, all others go through `activation`. A bias is a constant input of size `bias` to a layer:
-where it is not zero, the layer's matrix carries one column more, so biases are weights like any other. The loss is half
-the squared error, averaged over items (`reduction="mean"`) or, as in both papers, summed.
+where it is not zero, the layer's matrix carries one column more, so biases are weights like any other. The options `bias`,
+`activation` and `fixed` say what kind of network the weights belong to; all functions take them alike (`preactivation`).
+The loss is half the squared error, averaged over items (`reduction="mean"`) or, as in both papers, summed.
 
 The gradient is written out, and on the processor NumPy multiplies: at the book's sizes this takes a fifth of the time of
 batched autograd, which the tests hold it to.
@@ -15,7 +16,7 @@ batched autograd, which the tests hold it to.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,15 +27,8 @@ from lib.linear.draws import Streams
 from lib.linear.shapes import WrongAxes, as_array, axes, check_chain
 
 ACTIVATIONS = ("relu", "linear", "gated")
+MANY = 2**22  # numbers that `output` keeps of a layer at once
 Array = Tensor | np.ndarray
-
-
-class Kind(TypedDict, total=False):
-    """What kind of network the weights belong to: the options of `preactivation`, taken by all functions alike."""
-
-    bias: float | Sequence[float]
-    activation: str | Sequence[str]
-    fixed: Sequence[Tensor | None] | None
 
 
 class Layer(NamedTuple):
@@ -101,26 +95,29 @@ def preactivation(
     return torch.as_tensor(_weighted(weights[layer], forward(weights[:layer], layers[:layer], x)[-1], layers[layer]))
 
 
-def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Unpack[Kind]) -> Tensor:
+def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) -> Tensor:
     """What hidden layer `layer` hands on, (..., units, items)."""
     z = preactivation(weights, x, layer, **kind)
     return _activated(z, _layers(weights, z, **kind)[layer])
 
 
-def output(weights: Sequence[Tensor], x: Tensor, **kind: Unpack[Kind]) -> Tensor:
-    """What the network answers, (..., outputs, items)."""
+def output(weights: Sequence[Tensor], x: Tensor, **kind: Any) -> Tensor:
+    """What the network answers, (..., outputs, items); large ensembles are asked one after the other, which bounds memory."""
+    many = max(w.shape[:-1].numel() for w in weights) * x.shape[-1] > MANY
+    if many and weights[0].ndim > 2 and x.ndim == 2 and kind.get("fixed") is None:
+        return torch.stack([output(own, x, **kind) for own in zip(*weights, strict=True)])
     return preactivation(weights, x, len(weights) - 1, **kind)
 
 
 @axes(x="features items", y="outputs items")
-def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", **kind: Unpack[Kind]) -> Tensor:
+def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", **kind: Any) -> Tensor:
     """Half the squared error, summed over outputs and averaged or summed over items: one number per network, (...)."""
     return _loss(output(weights, x, **kind), y, _share(reduction, x))
 
 
 @axes(x="features items", y="outputs items")
 def gradient(
-    weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", detached: int = 0, **kind: Unpack[Kind]
+    weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", detached: int = 0, **kind: Any
 ) -> list[Tensor]:
     """+dL/dW of every layer, each of its matrix's shape, with L as in `loss`. Early Linearization Eqs 8-10 for two layers.
 
@@ -133,7 +130,7 @@ def gradient(
 
 
 def _on_data(
-    weights: Sequence[Tensor], x: Tensor, y: Tensor, reduction: str, detached: int, **kind: Unpack[Kind]
+    weights: Sequence[Tensor], x: Tensor, y: Tensor, reduction: str, detached: int, **kind: Any
 ) -> tuple[Callable[[Sequence[Tensor]], Tensor], Callable[[Sequence[Tensor]], list[Tensor]]]:
     """`output` and `gradient` on these data as functions of the weights: what does not change in training is checked once."""
     layers = _layers(weights, x, **kind)
@@ -205,7 +202,7 @@ def train(
     reduction: str = "mean",
     detached: int = 0,
     label: str = "ReLU networks",
-    **kind: Unpack[Kind],
+    **kind: Any,
 ) -> Recording:
     """Full-batch gradient descent in place; records "loss" (times, *ensemble), with `answers` also the `output` for x as
     "output" (times, *ensemble, outputs, items), and whatever `observe(weights)` returns.

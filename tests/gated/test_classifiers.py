@@ -132,28 +132,6 @@ def test_the_power_of_centred_targets_by_hand(images):
     assert task.yy == pytest.approx(0.9, rel=1e-6)
 
 
-@pytest.mark.parametrize("leak", [1.0, 0.01])
-def test_few_trained_routes_take_the_steps_of_the_plain_gradient(images, leak):
-    """With at most half of the routes trained only their scores are computed; uneven masks and masks by network included."""
-    data = image_domains.rotated_domains(images, 6, components=5)
-    uneven = torch.zeros(6, 6, dtype=torch.bool)
-    uneven[0, :3], uneven[2, 0], uneven[4, 0] = True, True, True  # three domains have no trained route at all
-    for masks in (routing.circulant(6, 2), torch.stack([routing.circulant(6, 3), routing.circulant(6, 1), uneven])):
-        start = classifiers.initial_classifier(6, 5, 4, 10, 1.0, seeds=3, dtype=torch.float64)
-        fast, plain = [w.clone() for w in start], [w.clone() for w in start]
-        plan = dict(step=0.3, steps=6, batch=8, momentum=0.0, leak=leak)
-        classifiers.train_classifier(fast, data, masks, generator=torch.Generator().manual_seed(1), **plan)
-        generator = torch.Generator().manual_seed(1)
-        for _ in range(6):
-            chosen = torch.randint(40, (8,), generator=generator)
-            x, labels = data.train[..., chosen], data.y_train[chosen]
-            for w, g in zip(plain, classifiers.classifier_gradient(plain, x, labels, masks, leak), strict=True):
-                w -= 0.3 * g
-        for a, b, before in zip(fast, plain, start, strict=True):
-            assert (a - b).abs().max() < 1e-12
-            assert (b - before).abs().max() > 1e-6
-
-
 def test_regression_is_least_squares_and_the_end_of_training(images):
     turned = image_domains.rotated_domains(images, 3, components=6)
     y = classifiers.targets(images.y_train).double()

@@ -58,7 +58,7 @@ def test_what_rivals_leave_behind_is_what_wide_networks_leave_behind():
     task = routing.shared_task(ONE, target * ONE, domains)
     for mask, scale in ((routing.circulant(8, 4), 0.2), (routing.scattered(8, 5, seed=1), 0.1)):
         weights = routing.initial_weights(task, 128, scale, 16, seed=2)
-        run = rivals.settle(weights, task, mask, steps=320, pace=0.01, last=0.3)
+        run = rivals.train_to_the_end(weights, task, mask, steps=320, pace=0.01, last=0.3)
         assert (run["trained"][-1] < 1e-3 * run["trained"][0]).all()
         u, _, vt = torch.linalg.svd(mask.double())
         table = routing.route_maps(weights, task)[..., 0, 0] / target / domains
@@ -149,7 +149,7 @@ def test_settling_follows_the_flow_of_plain_descent():
     start = routing.initial_weights(task, 24, 0.2, 3, seed=4)
     plain, paced = [w.clone() for w in start], [w.clone() for w in start]
     routing.train(plain, task, mask, step=0.02, steps=6000, every=6000)
-    rivals.settle(paced, task, mask, steps=800, pace=0.003, last=0.1)
+    rivals.train_to_the_end(paced, task, mask, steps=800, pace=0.003, last=0.1)
     a, b = (routing.route_maps(w, task) for w in (plain, paced))
     assert (a - b).abs().max() < 0.01 * 6
 
@@ -164,7 +164,7 @@ def test_one_paced_step_by_hand(scale, pace):
     routing.train(plain, task, mask, step=1.0, steps=1, every=1)
     slopes = [before - after for before, after in zip(start, plain, strict=True)]
     made = [w.clone() for w in start]
-    rivals.settle(made, task, mask, steps=1, pace=pace, last=last)
+    rivals.train_to_the_end(made, task, mask, steps=1, pace=pace, last=last)
     for k in range(2):
         size, steep = (sum(float(w[k].square().sum()) for w in group) ** 0.5 for group in (start, slopes))
         curved = 3 * 4 * 2 / (domains * 6) * float(start[0][k].square().sum() * start[2][k].square().sum())  # |mask| is 2
@@ -186,9 +186,9 @@ def test_wide_networks_train_in_the_directions_in_which_they_move(hidden, monkey
     if hidden > 15:
         whole = sum((w**2).sum((-2, -1)) for w in start)
         torch.testing.assert_close(sum((w**2).sum((-2, -1)) for w in few) + at_rest, whole)
-    run = rivals.settle(fast, task, masks, steps=400, every=50)
+    run = rivals.train_to_the_end(fast, task, masks, steps=400, every=50)
     monkeypatch.setattr(rivals, "_moving_part", lambda weights: (weights, 0.0, lambda moved: None))
-    slow = rivals.settle(plain, task, masks, steps=400, every=50)
+    slow = rivals.train_to_the_end(plain, task, masks, steps=400, every=50)
     assert slow["trained"][-1].max() < 0.2 * slow["trained"][0].min()
     torch.testing.assert_close(run["untrained"], slow["untrained"], rtol=1e-9, atol=1e-12)
     for mine, theirs in zip(fast, plain, strict=True):

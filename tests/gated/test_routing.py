@@ -1,7 +1,6 @@
 """Routing networks in blocks against the plain loop over routes, against the general engine, and against theory."""
 
 import math
-import time
 
 import pytest
 import torch
@@ -186,47 +185,6 @@ def test_impossible_masks_are_refused(maker, number):
 def test_correlated_features_are_refused():
     with pytest.raises(ValueError, match="correlated"):
         routing.shared_task(torch.ones(2, 4).double(), torch.ones(1, 4).double(), 3)
-
-
-@pytest.mark.parametrize(("domains", "trained"), [(7, 4), (10, 5)])
-def test_blocks_are_far_faster_than_the_plain_loop(domains, trained, capsys):
-    """Seconds of processor time per network and step, both in PyTorch's default single precision on one thread.
-
-    On an idle core the ratio is well above 100. The bound here is what a loaded machine with cold caches still gives:
-    below it the batching is broken, not the machine busy.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        task, mask, runs, steps = routing.shared_task(X, Y, domains), routing.circulant(domains, trained), 20, 100
-        start = routing.initial_weights(task, 64, 0.2, runs, dtype=torch.float32)
-
-        def plain():
-            return plain_training([w[0] for w in start], task, mask, 0.1, 20)
-
-        def fast():
-            weights = [w.clone() for w in start]
-            routing.train(weights, task, mask, step=0.1, steps=steps, every=steps)
-            return weights
-
-        seconds = {}
-        for name, work, amount in (("plain", plain, 20), ("blocks", fast, runs * steps)):
-            work()  # first call pays for set-up
-            best = math.inf
-            for _ in range(3):
-                begin = time.process_time()
-                work()
-                best = min(best, time.process_time() - begin)
-            seconds[name] = best / amount
-    finally:
-        torch.set_num_threads(threads)
-    ratio = seconds["plain"] / seconds["blocks"]
-    with capsys.disabled():
-        print(
-            f"\nrouting, M = {domains}, K = {trained}: plain loop {1e3 * seconds['plain']:.2f} ms per step and network, "
-            f"blocks {1e3 * seconds['blocks']:.4f} ms: {ratio:.0f} times faster"
-        )
-    assert ratio > 50
 
 
 @pytest.mark.parametrize("shared", [1, 4, 16])

@@ -1,7 +1,5 @@
 """Early linearisation: networks with a constant against plain autograd, closed forms against simulation, unit measures."""
 
-import time
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -91,29 +89,6 @@ def test_train_observes_weights_in_the_usual_shape():
     assert torch.equal(run["w1"][-1], weights[0]) and torch.equal(run["w2"][-1], weights[1])
     single = [w[0] for w in start(x, y, 8, 0.1, seeds=1)]
     assert train(single, x, y, step=0.01, steps=20)["loss"].shape == (3,)
-
-
-def test_an_ensemble_is_25_times_cheaper_than_autograd_per_network(capsys):
-    """Both ways in one run, processor time per seed and step, the better of several rounds each: load cancels."""
-    x, y = tasks.hierarchy(8)
-    augmented = linearization.with_constant(x, 1.0)
-    seeds, threads = 20, torch.get_num_threads()
-    torch.set_num_threads(1)
-    plain, batched = [], []
-    for _ in range(6):
-        weights = start(augmented, y, 64, STD, seeds)
-        begin = time.process_time()
-        autograd_run(weights[0][0], weights[1][0], x, y, "relu", 2e-3, 150)
-        plain.append((time.process_time() - begin) / 150)
-        begin = time.process_time()
-        train(weights, augmented, y, step=2e-3, steps=150, every=150)
-        batched.append((time.process_time() - begin) / 150 / seeds)
-    torch.set_num_threads(threads)
-    ratio = min(plain) / min(batched)
-    with capsys.disabled():
-        print(f"\nearly linearisation: {1e6 * min(plain):.0f} µs per step and seed with autograd, "
-              f"{1e6 * min(batched):.1f} µs in an ensemble of {seeds}: {ratio:.0f} times cheaper")  # fmt: skip
-    assert ratio > 25
 
 
 # --- closed forms -------------------------------------------------------------------------------------------------------

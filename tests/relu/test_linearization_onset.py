@@ -8,7 +8,6 @@ import torch
 from lib import relu
 from lib.data import tasks
 from lib.relu import linearization
-from lib.relu.linearization import onset
 
 
 def margin_task(margin, constant):
@@ -74,7 +73,7 @@ def test_the_speeds_are_singular_values():
     """Found by Gram matrices, also where inputs are not one-hot and labels have signs."""
     draw = torch.Generator().manual_seed(3)
     x, y = (torch.randn(rows, 6, generator=draw, dtype=torch.float64) for rows in (4, 3))
-    speeds = torch.linalg.svdvals((y * onset._sets(torch.zeros(1, 6).double())[:, None]) @ x.mT)[:, 0]
+    speeds = torch.linalg.svdvals((y * linearization._sets(torch.zeros(1, 6).double())[:, None]) @ x.mT)[:, 0]
     assert linearization.typical_speed(x, y) == pytest.approx(float(speeds.median() / speeds.max()), rel=1e-9)
 
 
@@ -124,7 +123,7 @@ def test_the_threshold_is_interpolated_in_the_logarithm():
     on = torch.tensor([[0.0, 0.0], [0.25, 0.1], [0.75, 0.3]], dtype=torch.float64)
     found = linearization.threshold(strengths, on)
     assert float(found[0]) == pytest.approx(10**-0.5, rel=1e-9) and math.isnan(found[1])
-    assert onset.PROBE < 1e-4
+    assert linearization.PROBE < 1e-4
 
 
 def test_a_direction_is_on_where_its_own_items_are_however_strong_the_others():

@@ -30,14 +30,14 @@ def test_preparations_take_away_what_they_say():
 
 
 def test_every_image_comes_once_an_epoch_and_seeds_differ():
-    batches = minibatches.Batches(12, 4, 2)
-    epoch = torch.cat([batches.next() for _ in range(3)], 1)
+    batches = minibatches.batches(12, 4, 2)
+    epoch = torch.cat([next(batches) for _ in range(3)], 1)
     assert [sorted(row.tolist()) for row in epoch] == [list(range(12))] * 2
     assert not torch.equal(epoch[0], epoch[1])
-    again = torch.cat([batches.next() for _ in range(3)], 1)
+    again = torch.cat([next(batches) for _ in range(3)], 1)
     assert sorted(again[0].tolist()) == list(range(12)) and not torch.equal(epoch, again)
     with pytest.raises(ValueError, match="between 1 and all 12"):
-        minibatches.Batches(12, 13, 2)
+        next(minibatches.batches(12, 13, 2))
 
 
 def test_networks_and_batches_depend_on_the_seed_and_their_number_alone():
@@ -46,12 +46,12 @@ def test_networks_and_batches_depend_on_the_seed_and_their_number_alone():
     for a, b in zip(few.weights, many.weights, strict=True):
         assert torch.equal(a.unflatten(0, (2, 2)), b.unflatten(0, (2, 4))[:, :2])
         assert torch.equal(a[:2], a[2:])  # the same in both conditions
-    few, many = minibatches.Batches(12, 4, 2), minibatches.Batches(12, 4, 4)
+    few, many = minibatches.batches(12, 4, 2), minibatches.batches(12, 4, 4)
     for _ in range(5):
-        assert torch.equal(few.next(), many.next()[:2])
+        assert torch.equal(next(few), next(many)[:2])
     other = minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), 2, seed=7)
     assert not torch.equal(other.weights[0], minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), 2).weights[0])
-    assert not torch.equal(minibatches.Batches(12, 4, 2, seed=7).next(), minibatches.Batches(12, 4, 2).next())
+    assert not torch.equal(next(minibatches.batches(12, 4, 2, seed=7)), next(minibatches.batches(12, 4, 2)))
     with pytest.raises(ValueError, match="relu or linear"):
         minibatches.draw(16, 3, 5, 0.3, (2.0, 0.0), 2, activation="tanh")
 
@@ -65,9 +65,9 @@ def test_steps_equal_autograd(activation):
     networks.constant = networks.constant.double()
     plain = [[w[k].clone().requires_grad_() for w in networks.weights] for k in range(4)]
     minibatches.train(networks, x, y, step=0.1, steps=30, batch=8)
-    batches = minibatches.Batches(60, 8, 2)
+    batches = minibatches.batches(60, 8, 2)
     for _ in range(30):
-        chosen = batches.next()
+        chosen = next(batches)
         for k, (first, second) in enumerate(plain):
             rows = x[chosen[k % 2]]
             z = rows @ first[:, :-1].T + (2.0, 0.0)[k // 2] * first[:, -1]

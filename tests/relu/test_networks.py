@@ -91,6 +91,13 @@ def test_inputs_may_differ_across_the_ensemble():
             function(weights, x, *([] if function is relu.output else [y]))
 
 
+def test_large_ensembles_are_asked_one_after_the_other(monkeypatch):
+    x, weights = random(5, 7), relu.initial_weights([5, 8, 6, 3], 0.7, seeds=4, conditions=(2,), bias=0.3)
+    plain = relu.output(weights, x, bias=0.3)
+    monkeypatch.setattr("lib.relu.networks.MANY", 10)
+    torch.testing.assert_close(relu.output(weights, x, bias=0.3), plain, rtol=1e-13, atol=1e-15)
+
+
 def test_a_schedule_takes_the_time_and_looks_evenly():
     assert relu.schedule(12.0, 0.002, 600) == {"step": 0.002, "steps": 6000, "every": 10}
     assert relu.schedule(20.0, 0.002, 100) == {"step": 0.002, "steps": 10_000, "every": 100}

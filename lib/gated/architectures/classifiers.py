@@ -54,8 +54,8 @@ def regression_errors(domains_data: Domains) -> Tensor:
     yx = y @ domains_data.train.mT / y.shape[-1]  # (domains, classes, features), features uncorrelated
     varies = domains_data.variance > 0
     best = torch.where(varies, 1 / domains_data.variance.where(varies, torch.ones_like(domains_data.variance)), 0.0)
-    scores = yx * best.unsqueeze(-2) @ domains_data.test
-    return (scores.argmax(-2) != domains_data.y_test).float().mean(-1)
+    answers = yx * best.unsqueeze(-2) @ domains_data.test
+    return (answers.argmax(-2) != domains_data.y_test).float().mean(-1)
 
 
 def route_errors(weights: list[Tensor], domains_data: Domains, images: int | None = None) -> Tensor:
@@ -69,8 +69,8 @@ def route_errors(weights: list[Tensor], domains_data: Domains, images: int | Non
     inner = (middle @ encoders).unflatten(-1, (domains, features))  # (seeds, hidden, M, features)
     wrong = []
     for i in range(domains):
-        scores = decoders @ (inner[..., i, :] @ test[i % len(test)])  # (seeds, M classes, images)
-        wrong.append((scores.unflatten(-2, (domains, -1)).argmax(-2) != labels).float().mean(-1))
+        answers = decoders @ (inner[..., i, :] @ test[i % len(test)])  # (seeds, M classes, images)
+        wrong.append((answers.unflatten(-2, (domains, -1)).argmax(-2) != labels).float().mean(-1))
     return torch.stack(wrong, -1)
 
 
@@ -103,55 +103,36 @@ def initial_classifier(
     return [w.to(device, dtype) for w in weights]
 
 
-def _codes(weights: list[Tensor], x: Tensor, leak: float) -> tuple[Tensor, Tensor]:
-    """Activities of the two hidden layers, (seeds, input domain, hidden, images)."""
-    encoders, b1, middle, b2 = weights[:4]
-    first = torch.nn.functional.leaky_relu(encoders @ x + b1, leak)
-    return first, torch.nn.functional.leaky_relu(middle @ first + b2, leak)
+def scores(weights: list[Tensor], x: Tensor, leak: float = 1.0) -> Tensor:
+    """Scores of all routes for images x (M or 1, features, images): (seeds, input domain, output domain, classes, images).
 
-
-def _forward(weights: list[Tensor], x: Tensor, leak: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Both codes and the scores of all routes, (seeds, input domain, M classes, images)."""
-    first, second = _codes(weights, x, leak)
-    return first, second, weights[4] @ second + weights[5]
-
-
-def _shares(mask: Tensor) -> Tensor:
-    """Weight of each route in the loss, (..., input domain, output domain)."""
-    return (mask / mask.sum((-2, -1), keepdim=True)).mT
+    `leak` is the slope of the hidden units below zero: 1 is a linear network.
+    """
+    encoders, b1, middle, b2, decoders, b3 = weights
+    first = torch.nn.functional.leaky_relu(encoders @ x + b1, leak)  # (seeds, input domain, hidden, images)
+    second = torch.nn.functional.leaky_relu(middle @ first + b2, leak)
+    return (decoders @ second + b3).unflatten(-2, (encoders.shape[1], -1))
 
 
 @axes(x="features images", labels="images", mask="domains domains")
 def classifier_loss(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> Tensor:
-    """The cross-entropy, averaged over trained routes and images, (seeds,). Arguments as for `classifier_gradient`."""
-    domains = weights[0].shape[1]
-    scores = _forward(weights, x, leak)[-1].unflatten(-2, (domains, -1))  # (seeds, in, out, classes, images)
-    right = labels.expand(domains, -1)[:, None].expand(*scores.shape[:2], -1, 1, -1)
-    each = torch.logsumexp(scores, -2) - scores.gather(-2, right)[..., 0, :]  # (seeds, in, out, images)
-    return (each.mean(-1) * _shares(mask.to(scores))).sum((-2, -1))
-
-
-@axes(x="features images", labels="images", mask="domains domains")
-def classifier_gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> list[Tensor]:
-    """Gradient of `classifier_loss`, for all seeds at once, in the shapes of the weights.
+    """The cross-entropy, averaged over trained routes and images, (seeds,).
 
     x is (M or 1, features, images); labels (images,) or (M, images) with an order of classes for each output domain;
-    mask (seeds, M, M) or (M, M). `leak` is the slope of the hidden units below zero: 1 is a linear network.
+    mask (seeds, M, M) or (M, M).
     """
-    encoders, _, middle, _, decoders, _ = weights
-    domains = encoders.shape[1]
-    first, second, scores = _forward(weights, x, leak)
-    error = torch.softmax(scores.unflatten(-2, (domains, -1)), -2)  # (seeds, in, out, classes, images)
-    hot = torch.nn.functional.one_hot(labels.expand(domains, -1), error.shape[-2]).mT.to(error)  # (out, classes, images)
-    share = _shares(mask.to(error)) / x.shape[-1]  # (..., in, out)
-    error = ((error - hot) * share[..., None, None]).flatten(-3, -2)  # (seeds, in, M classes, images)
-    back2 = decoders.mT @ error
-    back2 = torch.where(second > 0, back2, leak * back2)
-    back1 = middle.mT @ back2
-    back1 = torch.where(first > 0, back1, leak * back1)
-    slopes = [back1 @ x.mT, back1.sum(-1, keepdim=True)]
-    slopes += [(back2 @ first.mT).sum(1, keepdim=True), back2.sum((1, -1), keepdim=True)]
-    return slopes + [(error @ second.mT).sum(1, keepdim=True), error.sum((1, -1), keepdim=True)]
+    answers = scores(weights, x, leak)
+    right = labels.expand(answers.shape[2], -1)[:, None].expand(*answers.shape[:2], -1, 1, -1)
+    each = torch.logsumexp(answers, -2) - answers.gather(-2, right)[..., 0, :]  # (seeds, in, out, images)
+    share = (mask / mask.sum((-2, -1), keepdim=True)).mT.to(each)  # of each route in the loss, (..., in, out)
+    return (each.mean(-1) * share).sum((-2, -1))
+
+
+def classifier_gradient(weights: list[Tensor], x: Tensor, labels: Tensor, mask: Tensor, leak: float = 1.0) -> list[Tensor]:
+    """Gradient of `classifier_loss`, for all seeds at once, in the shapes of the weights."""
+    with torch.enable_grad():
+        leaves = [w.detach().requires_grad_() for w in weights]
+        return list(torch.autograd.grad(classifier_loss(leaves, x, labels, mask, leak).sum(), leaves))
 
 
 @axes(mask="domains domains")
@@ -193,10 +174,8 @@ def train_classifier(
 
 def classifier_errors(weights: list[Tensor], domains_data: Domains, leak: float = 1.0, images: int | None = None) -> Tensor:
     """Share of test images that each route gets wrong, (seeds, output domain, input domain)."""
-    domains = weights[0].shape[1]
     x, labels = domains_data.test[..., :images], domains_data.y_test[:images]
     parts = []
     for i in range(0, x.shape[-1], 250):  # in parts: the scores of all routes are large
-        scores = _forward(weights, x[..., i : i + 250], leak)[-1].unflatten(-2, (domains, -1))
-        parts.append(scores.argmax(-2) != labels[i : i + 250])
+        parts.append(scores(weights, x[..., i : i + 250], leak).argmax(-2) != labels[i : i + 250])
     return torch.cat(parts, -1).float().mean(-1).mT

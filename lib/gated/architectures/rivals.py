@@ -147,7 +147,7 @@ def harmonics(maps: Tensor) -> Tensor:
 
 
 @axes(mask="domains domains")
-def settle(
+def train_to_the_end(
     weights: list[Tensor],
     task: Task,
     mask: Tensor,

@@ -115,11 +115,19 @@ def index(root: Path) -> dict[str, Public]:
 
 
 def door(room: str, root: Path) -> dict[str, tuple[str, ...]]:
-    """{module: names that it shows at the room's door}, from the call of `lib.door` in its `__init__`."""
+    """{module: names that the room shows of it}, from the imports in its `__init__`, or from the call of `lib.door` there."""
+    found: dict[str, tuple[str, ...]] = {}
     for node in ast.walk(tree(root / "lib" / room / "__init__.py")):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "door":
             return ast.literal_eval(node.args[1])
-    return {}
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"lib.{room}"):
+            names = tuple(item.name for item in node.names)
+            found |= (
+                {name: found.get(name, ()) for name in names}
+                if node.module == f"lib.{room}"
+                else {node.module.split(".")[-1]: names}
+            )
+    return found
 
 
 def aliases(code: str) -> dict[str, str]:
