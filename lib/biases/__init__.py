@@ -1,42 +1,33 @@
 """Random weights and learned biases: networks that learn one number per unit.
 
-`networks` are the frozen ones and what their units do, `training` learns biases, masks or everything, `kernels` are its two
-inner loops. `theory` has the constructions behind the universality theorems and the limit of many units, `recurrent` the
-networks with a memory, `task_variance` the question which unit works for which task, `gated` the closed form of learning
-while gates are held. Images are rows here, x (items, pixels), and signals run along rows, (steps, inputs); numbers are
-float32. Losses are means over items: cross-entropy or half the squared error, and in `recurrent` the plain mean squared
-error, as in the paper.
+`networks` are the frozen ones and what their units do, `training` learns biases, masks or everything. `universality` has the
+constructions behind the universality theorems, `limit` the theory of many units, `gated` the closed form of learning with
+gates that stay fixed, `recurrent` the networks with a memory, `task_variance` the question which unit works for which task.
+Inputs are rows here, x (items, inputs), and signals run along rows, (steps, inputs). Losses are means over items:
+cross-entropy or half the squared error, and in `recurrent` the plain mean squared error, as in the paper.
 
+    import torch
     from lib import biases
-    from lib.data import datasets
-    digits = datasets.load("mnist", train=300, test=100)
-    network = biases.frozen(units=200, pixels=784, classes=10, seeds=3)
-    learned = biases.train_biases(network, digits.x_train, digits.y_train, epochs=2)
-    print(biases.accuracy(network, learned.bias, digits.x_test, digits.y_test))
+    x = torch.linspace(-1, 1, 200)[:, None]                                     # any regression: (items, inputs)
+    network = biases.frozen(units=300, inputs=1, outputs=1, scale=1.0, seeds=3)
+    learned = biases.train_biases(network, x, torch.sin(3 * x), loss="squared", epochs=50)
+    print(learned, biases.answers(network, learned.bias, x).shape)              # (seeds, items, outputs)
 """
 
-from lib import door
-
-__getattr__, __dir__, __all__ = door(
-    __name__,
-    {
-        "networks": (
-            "Frozen",
-            "frozen",
-            "PreActivations",
-            "parameter_counts",
-            "answers",
-            "accuracy",
-            "mean_loss",
-            "unit_variance",
-            "examine",
-        ),
-        "training": ("Learned", "train_biases", "train_masks", "train_fully"),
-        "full": (),
-        "kernels": (),
-        "gated": (),
-        "theory": (),
-        "recurrent": (),
-        "task_variance": (),
-    },
+from lib.biases import gated, limit, networks, recurrent, task_variance, training, universality
+from lib.biases.networks import (
+    LOSSES,
+    Frozen,
+    PreActivations,
+    accuracy,
+    answers,
+    frozen,
+    mean_loss,
+    parameter_counts,
+    unit_variance,
 )
+from lib.biases.training import Learned, train_biases, train_fully, train_masks
+
+__all__ = ["networks", "LOSSES", "Frozen", "PreActivations", "accuracy", "answers", "frozen", "mean_loss"]
+__all__ += ["parameter_counts", "unit_variance", "training", "Learned", "train_biases", "train_fully", "train_masks"]
+__all__ += ["gated", "limit", "recurrent", "task_variance", "universality"]

@@ -3,149 +3,135 @@
     y = A (mask · relu(W x + bias))
 
 W and A are drawn once. A network that learns biases has one number per hidden unit to adjust, a network that learns masks
-has one switch. Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*.
+has one switch. Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*, Section 3.
 
-Images are rows, x (items, pixels); pictures (items, height, width) are flattened. Where the same images serve several times,
-their `PreActivations` take their place. The networks of an ensemble lie side by side in the unit dimension, so that all of
-them learn in one pass; biases and masks are (seeds, units).
+Inputs are rows, x (items, inputs); pictures (items, height, width) are flattened. Where the same inputs serve several times,
+their `PreActivations` take their place. Ensembles are the first axis: w (seeds, units, inputs), biases and masks (seeds,
+units), outputs (seeds, items, outputs). Arrays of NumPy are welcome, and all is computed in the precision of the network.
 """
 
-import copy
-import math
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.nn.functional import one_hot
 
 from lib.linear import Streams
 from lib.linear.shapes import check
 
-LOSSES = ("cross-entropy", "squared")
+CACHES = ("int16", "float32", "float64")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Frozen:
-    """Random weights that nobody trains: `w` (seeds · units, pixels) and `a` (classes, seeds · units).
+    """Random weights that nobody trains: `w` (seeds, units, inputs) and `a` (seeds, outputs, units), or matrices of one network.
 
     They are the networks `first`, …, `first + seeds - 1` of their ensemble.
     """
 
     w: Tensor
     a: Tensor
-    seeds: int = 1
     first: int = 0
 
     def __post_init__(self):
-        check("Frozen", {"w": self.w, "a": self.a}, {"w": ["units", "pixels"], "a": ["classes", "units"]})
+        for name in ("w", "a"):
+            value = torch.as_tensor(getattr(self, name))
+            object.__setattr__(self, name, value[None] if value.dim() == 2 else value)
+        axes = {"w": ["seeds", "units", "inputs"], "a": ["seeds", "outputs", "units"]}
+        check("Frozen", {"w": self.w, "a": self.a}, axes)
+
+    @property
+    def seeds(self) -> int:
+        return len(self.w)
 
     @property
     def units(self) -> int:
-        return len(self.w) // self.seeds
+        return self.w.shape[1]
 
     @property
-    def classes(self) -> int:
-        return len(self.a)
+    def inputs(self) -> int:
+        return self.w.shape[2]
+
+    @property
+    def outputs(self) -> int:
+        return self.a.shape[1]
 
     def only(self, k: int) -> "Frozen":
         """The k-th network alone."""
-        own = slice(k * self.units, (k + 1) * self.units)
-        return Frozen(self.w[own], self.a[:, own].contiguous(), first=self.first + k)
+        return Frozen(self.w[k : k + 1], self.a[k : k + 1], self.first + k)
+
+    def __repr__(self) -> str:
+        kind = str(self.w.dtype).removeprefix("torch.")
+        return f"Frozen({self.seeds} × {self.inputs}-{self.units}-{self.outputs}, {kind})"
 
 
 def frozen(
     units: int,
-    pixels: int,
-    classes: int,
+    inputs: int,
+    outputs: int,
     *,
     scale: float = 0.1,
     output_scale: float | None = None,
     seeds: int = 1,
     seed: int = 0,
     first: int = 0,
+    dtype: torch.dtype = torch.float32,
     device: str | torch.device = "cpu",
 ) -> Frozen:
-    """Weights uniform in [-scale, scale], the output's in [-output_scale, output_scale] (the same if not given); float32.
+    """Weights uniform in [-scale, scale], the output's in [-output_scale, output_scale] (the same if not given).
 
     The networks `first`, …, `first + seeds - 1` of the ensemble `seed`: each is the same in an ensemble of any size.
-    `classes` is the number of outputs, also where these are numbers to predict.
     """
     streams = Streams(seeds, seed, first)
-    w = streams.uniform(units, pixels, low=-scale, high=scale)
+    w = streams.uniform(units, inputs, low=-scale, high=scale)
     reach = scale if output_scale is None else output_scale
-    a = streams.uniform(classes, units, low=-reach, high=reach)
-    side_by_side = a.transpose(0, 1).reshape(classes, -1)  # (classes, seeds · units)
-    return Frozen(w.flatten(0, 1).to(device, torch.float32), side_by_side.to(device, torch.float32), seeds, first)
+    a = streams.uniform(outputs, units, low=-reach, high=reach)
+    return Frozen(w.to(device, dtype), a.to(device, dtype), first)
 
 
-def parameter_counts(units: int, pixels: int, classes: int) -> dict[str, int]:
+def parameter_counts(units: int, inputs: int, outputs: int) -> dict[str, int]:
     """Trainable numbers of a bias-only and of a fully trained network of the same architecture. Section 3.1."""
-    return {"bias": units, "full": units * (pixels + 1 + classes) + classes}
+    return {"bias": units, "full": units * (inputs + 1 + outputs) + outputs}
 
 
 class PreActivations:
-    """W x of every image, computed once: `values` (items, seeds · units) times `scale` (items,).
+    """W x of every item, computed once, since W never changes: `values` (seeds, items, units) times `scale` (seeds, items, 1).
 
-    "int16" (default) stores each image's pre-activations in 16-bit fixed point of the image's own range: the memory of half
-    precision, with an error of at most 1/65534 of the largest pre-activation everywhere. "float32" stores them exactly,
-    and "float64" has them multiplied and summed in double precision too.
-    Above `limit` bytes they go to a temporary file that is mapped into memory and disappears with this object.
+    "int16" stores them in 16-bit fixed point of each item's own range: the memory of half precision, with an error of at most
+    1/65534 of the item's largest pre-activation. "float32" and "float64" store them exactly; "float64" has them computed in
+    double precision too. Without a `dtype` it is "int16" for networks in single precision and "float64" for those in double.
     """
 
-    def __init__(self, network: Frozen, x: Tensor, dtype: str = "int16", limit: float = 6e9, chunk: int = 1000):
-        if dtype not in ("int16", "float32", "float64"):
-            raise ValueError(f"dtype is 'int16', 'float32' or 'float64', not {dtype!r}")
-        x, self.network = rows("PreActivations", network, x), network
-        shape, kind = (len(x), len(network.w)), np.dtype(dtype)
-        self.bytes = math.prod(shape) * kind.itemsize
-        self.spilled = self.bytes > limit and x.device.type == "cpu"
-        if x.device.type != "cpu":
-            self.values = torch.empty(shape, dtype=getattr(torch, dtype), device=x.device)
-        elif self.spilled:
-            with tempfile.TemporaryFile() as file:  # nameless: the map keeps it alive
-                self.values = torch.from_numpy(np.memmap(file, kind, "w+", shape=shape))
-        else:
-            self.values = torch.from_numpy(np.empty(shape, kind))  # NumPy asks for huge pages: rows are read at random
-        x, w, offset = varied(*(v.double() if dtype == "float64" else v for v in (x, network.w)))
-        self.scale = torch.ones(len(x), dtype=w.dtype, device=x.device)
+    def __init__(self, network: Frozen, x: Tensor, dtype: str | None = None, chunk: int = 1000):
+        dtype = dtype or ("float64" if network.w.dtype == torch.float64 else "int16")
+        if dtype not in CACHES:
+            raise ValueError(f"dtype is one of {', '.join(CACHES)}, not {dtype!r}")
+        self.network, x = network, inputs_of("PreActivations", network, x)
+        kind = torch.float64 if dtype == "float64" else network.w.dtype
+        shape = network.seeds, len(x), network.units
+        self.values = torch.empty(shape, dtype=getattr(torch, dtype), device=x.device)
+        self.scale = torch.ones(*shape[:2], 1, dtype=kind, device=x.device)
+        w = network.w.to(kind).mT
         for start in range(0, len(x), chunk):
             part = slice(start, start + chunk)
-            exact = torch.addmm(offset, x[part], w.T)  # (chunk, units)
+            exact = x[part].to(kind) @ w  # (seeds, chunk, units)
             if dtype == "int16":
-                largest = torch.maximum(exact.amax(1), -exact.amin(1))  # not abs(): no second copy of the chunk
-                self.scale[part] = (largest / 32767).clamp(min=1e-30)
-                exact.div_(self.scale[part, None]).round_()
-            self.values[part] = exact  # converts on the way
+                self.scale[:, part] = (exact.abs().amax(-1, keepdim=True) / 32767).clamp(min=1e-30)
+                exact = (exact / self.scale[:, part]).round()
+            self.values[:, part] = exact
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self.values.shape[1]
 
-    def narrowed(self, network: Frozen) -> "PreActivations":
-        """The same for a narrower network, in the same memory: the networks of a seed have their first units in common."""
-        units = len(network.w)
-        if network.seeds != 1 or self.network.seeds != 1 or not torch.equal(self.network.w[:units], network.w):
-            raise ValueError("narrowed: the units of this network must be the first ones of the network of the pre-activations")
-        made = copy.copy(self)
-        made.network, made.values = network, self.values[:, :units]
-        return made
+    def __repr__(self) -> str:
+        return f"PreActivations({len(self)} items, {str(self.values.dtype).removeprefix('torch.')}, {self.network!r})"
 
-    def restored(self) -> Tensor:
-        """W x (items, seeds · units) in floating point."""
-        return self.values if self.values.is_floating_point() else self.values.float().mul_(self.scale[:, None])
-
-
-def varied(x: Tensor, w: Tensor, enough: int = 1500) -> tuple[Tensor, Tensor, Tensor]:
-    """Images and weights without the pixels that are the same in all images, and what these hand to each unit, (units,).
-
-    So that W x = w x + offset of smaller w and x, where there are `enough` images and a tenth of the pixels or more to leave out.
-    """
-    differ = (x != x[:1]).any(0)
-    if len(x) < enough or 10 * int(differ.sum()) > 9 * len(differ):
-        return x, w, w.new_zeros(len(w))
-    return x[:, differ], w[:, differ], w[:, ~differ] @ x[0, ~differ]
+    def restored(self, part: slice = slice(None)) -> Tensor:
+        """W x (seeds, items, units) in floating point, of all items or of a part of them."""
+        if self.values.is_floating_point():
+            return self.values[:, part]
+        return self.values[:, part].to(self.scale.dtype) * self.scale[:, part]
 
 
 # What a network answers, and what its units do
@@ -156,16 +142,15 @@ def answers(
     bias: Tensor,
     x: Tensor | PreActivations,
     mask: Tensor | None = None,
-    output_bias: Tensor | float = 0.0,
+    output_bias: Tensor | None = None,
     chunk: int = 1000,
 ) -> Tensor:
-    """Outputs (seeds, items, classes) for images x (items, pixels); `bias` and `mask` are (seeds, units)."""
-    if isinstance(x, PreActivations):
-        work, bias, mask = _cached("answers", network, bias, x, mask)
-        items, a = torch.arange(len(x), device=bias.device), network.a if mask is None else network.a * mask
-        return torch.cat([work.forward(part, bias, a) for part in items.split(chunk)], 1) + output_bias
-    parts = [_outputs(network, h, output_bias) for h in _hidden("answers", network, bias, x, mask, chunk)]
-    return torch.cat(parts, 1)
+    """Outputs A h + output_bias, (seeds, items, outputs), of h = mask · relu(W x + bias).
+
+    `bias` and `mask` are (seeds, units), `output_bias` is (seeds, outputs).
+    """
+    parts = [h @ network.a.mT for h in _hidden("answers", network, bias, x, mask, chunk)]
+    return torch.cat(parts, 1) + (0.0 if output_bias is None else output_bias[:, None])
 
 
 def accuracy(
@@ -174,10 +159,10 @@ def accuracy(
     x: Tensor | PreActivations,
     y: Tensor,
     mask: Tensor | None = None,
-    output_bias: Tensor | float = 0.0,
+    output_bias: Tensor | None = None,
 ) -> Tensor:
-    """Share of images whose largest output is the right one, (seeds,); y (items,) are labels from 0 to classes - 1."""
-    y = labels("accuracy", network, y, x)
+    """Share of items whose largest output is the right one, (seeds,); y (items,) are labels from 0 to outputs - 1."""
+    y = targets_of("accuracy", network, y, "cross-entropy", len(x))
     return (answers(network, bias, x, mask, output_bias).argmax(-1) == y).double().mean(-1)
 
 
@@ -189,142 +174,96 @@ def mean_loss(
     *,
     loss: str = "cross-entropy",
     mask: Tensor | None = None,
-    output_bias: Tensor | float = 0.0,
+    output_bias: Tensor | None = None,
 ) -> Tensor:
-    """The loss that training lowers, on any images, (seeds,): mean over items of the cross-entropy with labels y (items,),
-    or of half the squared error with targets y (items, classes)."""
-    y = targets("mean_loss", network, y, loss, x)
-    return losses(answers(network, bias, x, mask, output_bias), y, loss)
+    """The loss that training lowers, one of the LOSSES, on any items, (seeds,)."""
+    y = targets_of("mean_loss", network, y, loss, len(x))
+    return LOSSES[loss](answers(network, bias, x, mask, output_bias), y)[0]
 
 
-def unit_variance(
-    network: Frozen, bias: Tensor, x: Tensor | PreActivations, mask: Tensor | None = None, chunk: int = 1000
-) -> Tensor:
-    """Variance of each hidden unit over the images, (seeds, units): the task variance of Appendix F, and Appendix G's."""
-    if isinstance(x, PreActivations):
-        work, bias, mask = _cached("unit_variance", network, bias, x, mask)
-        total, square = work.moments(bias, torch.ones_like(bias) if mask is None else mask) / len(x)
-        return (square - total.square()).clamp(min=0).view(network.seeds, -1)
-    return _variance(_hidden("unit_variance", network, bias, x, mask, chunk), len(x), lambda h: None)
+def unit_variance(network: Frozen, bias: Tensor, x: Tensor | PreActivations, mask: Tensor | None = None) -> Tensor:
+    """Variance of each hidden unit over the items, (seeds, units): the task variance of Appendix F, and Appendix G's."""
+    total = square = 0.0
+    for h in _hidden("unit_variance", network, bias, x, mask, chunk=1000):
+        total, square = total + h.sum(1, dtype=torch.float64), square + h.square().sum(1, dtype=torch.float64)
+    return (square / len(x) - (total / len(x)).square()).clamp(min=0)
 
 
-def examine(
-    network: Frozen,
-    bias: Tensor,
-    x: Tensor | PreActivations,
-    y: Tensor,
-    mask: Tensor | None = None,
-    output_bias: Tensor | float = 0.0,
-    chunk: int = 1000,
-) -> tuple[Tensor, Tensor]:
-    """`accuracy` (seeds,) and `unit_variance` (seeds, units) in one pass over the images."""
-    if isinstance(x, PreActivations):
-        return accuracy(network, bias, x, y, mask, output_bias), unit_variance(network, bias, x, mask)
-    parts, right = iter(labels("examine", network, y, x).split(chunk)), []
-
-    def compare(h: Tensor) -> None:
-        right.append((_outputs(network, h, output_bias).argmax(-1) == next(parts)).double().sum(-1))
-
-    variance = _variance(_hidden("examine", network, bias, x, mask, chunk), len(x), compare)
-    return torch.stack(right).sum(0) / len(x), variance
-
-
-def losses(outputs: Tensor, y: Tensor, loss: str) -> Tensor:
-    """Mean over items of the loss, (seeds,), of outputs (seeds, items, classes); `y` as in `targets`."""
-    if loss == "squared":
-        return (outputs - y).square().sum(-1).mean(-1) / 2
-    return -outputs.log_softmax(-1).gather(-1, y.expand(len(outputs), -1)[..., None]).mean((1, 2))
-
-
-def towards_outputs(outputs: Tensor, y: Tensor, loss: str) -> tuple[Tensor, Tensor]:
-    """The loss (seeds,), and the gradient of its sum over items towards the outputs (seeds, batch, classes)."""
-    if loss == "squared":
-        error = outputs - y
-        return error.square().sum(-1).mean(-1) / 2, error
-    log_p = outputs.log_softmax(-1)
-    target = y.expand(len(outputs), -1)[..., None]
-    now = -log_p.gather(-1, target).mean((1, 2))
-    error = log_p.exp_()
-    return now, error.scatter_add_(-1, target, torch.full_like(target, -1.0, dtype=error.dtype))
-
-
-# At the door
-
-
-def rows(caller: str, network: Frozen, x: Tensor | PreActivations, **per_unit: Tensor | None) -> Tensor | PreActivations:
-    """x as (items, pixels), or one sentence about what does not fit the network; `per_unit` are (seeds, units)."""
-    if isinstance(x, PreActivations):
-        if x.network.w is not network.w:
-            raise ValueError(f"{caller}: these pre-activations belong to another network")
-    else:
-        x = torch.as_tensor(x)
-        x = x.flatten(1) if x.dim() > 2 else x
-        check(caller, {"the network": network.w, "x": x}, {"the network": ["units", "pixels"], "x": ["items", "pixels"]})
-    for name, values in per_unit.items():
-        if values is not None and tuple(values.shape) != (network.seeds, network.units):
-            fit = f"(seeds, units), here {(network.seeds, network.units)}"
-            raise ValueError(f"{caller}: {name} has shape {tuple(values.shape)}, it must be {fit}")
-    return x
-
-
-def labels(caller: str, network: Frozen, y: Tensor, x: Tensor | PreActivations | None = None) -> Tensor:
-    """y (items,) as labels from 0 to classes - 1, one for each image, or one sentence about what they are instead."""
-    y, last = torch.as_tensor(y), network.classes - 1
-    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-        kind = str(y.dtype).removeprefix("torch.")
-        raise ValueError(f'{caller}: y must be labels, whole numbers from 0 to {last}, not {kind} (loss="squared" takes numbers)')
-    if y.dim() != 1 or (x is not None and len(y) != len(x)):
-        items = "" if x is None else f" for {len(x)} items"
-        raise ValueError(f"{caller}: y has shape {tuple(y.shape)}{items}; labels are (items,), one whole number each")
-    if len(y) and not 0 <= int(y.min()) <= int(y.max()) <= last:
-        raise ValueError(f"{caller}: labels y run from {int(y.min())} to {int(y.max())}, the network has classes 0 to {last}")
-    return y.long()
-
-
-def targets(caller: str, network: Frozen, y: Tensor, loss: str, x: Tensor | PreActivations | None = None) -> Tensor:
-    """y as the loss needs it: `labels` for the cross-entropy, numbers (items, classes) for the squared error."""
-    x = torch.empty(len(x), 0, dtype=torch.int16) if isinstance(x, PreActivations) else x  # their number alone matters here
-    if loss not in LOSSES:
-        raise ValueError(f"{caller}: loss is one of {', '.join(LOSSES)}, not {loss!r}")
-    if loss == "cross-entropy":
-        return labels(caller, network, y, x)
-    y = torch.as_tensor(y)
-    if not y.is_floating_point() or y.dim() != 2:
-        raise ValueError(f"{caller}: for squared errors y is (items, {network.classes}) floating-point, not {_describe(y)}")
-    known = {"the network": network.a.T, "y": y} | ({} if x is None else {"x": x[:, :0] if x.dim() == 2 else x.flatten(1)[:, :0]})
-    check(caller, known, {"the network": ["units", "classes"], "y": ["items", "classes"], "x": ["items", "pixels"]})
-    return y
-
-
-def _describe(y: Tensor) -> str:
-    return f"{tuple(y.shape)} {str(y.dtype).removeprefix('torch.')}"
-
-
-def _hidden(caller: str, network: Frozen, bias: Tensor, x: Tensor, mask: Tensor | None, chunk: int) -> Iterator[Tensor]:
-    """Activity (seeds, items, units) of the hidden units, `chunk` images at a time."""
-    x, w, offset = varied(rows(caller, network, x, bias=bias, mask=mask), network.w)
-    for part in x.split(chunk):
-        h = functional.linear(part, w, bias.flatten() + offset).relu_()
-        h = h.view(len(part), network.seeds, -1).transpose(0, 1)
+def _hidden(caller: str, network: Frozen, bias: Tensor, x, mask: Tensor | None, chunk: int) -> Iterator[Tensor]:
+    """Activity mask · relu(W x + bias) of the hidden units, (seeds, items, units), `chunk` items at a time."""
+    x, bias = inputs_of(caller, network, x), per_unit(caller, network, bias=bias)
+    mask = None if mask is None else per_unit(caller, network, mask=mask)
+    for start in range(0, len(x), chunk):
+        part = slice(start, start + chunk)
+        z = x.restored(part).to(bias.dtype) if isinstance(x, PreActivations) else x[part] @ network.w.mT
+        h = (z + bias[:, None]).relu()
         yield h if mask is None else h * mask[:, None]
 
 
-def _cached(caller: str, network: Frozen, bias: Tensor, x: PreActivations, mask: Tensor | None) -> tuple:
-    """The kernels on these pre-activations, and biases and masks as they want them, (seeds · units,)."""
-    from lib.biases import kernels  # the compiler is loaded where it is needed
-
-    rows(caller, network, x, bias=bias, mask=mask)
-    return kernels.of(x.values, x.scale, network.seeds), bias.flatten(), None if mask is None else mask.flatten()
+# Losses: the value (seeds,), a mean over items, and its derivative with respect to the outputs (seeds, items, outputs)
 
 
-def _outputs(network: Frozen, h: Tensor, output_bias: Tensor | float) -> Tensor:
-    return h @ network.a.view(network.classes, network.seeds, -1).permute(1, 2, 0) + output_bias
+def cross_entropy(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """L = mean over items of -log softmax(outputs)[y], for labels y (items,); ∂L/∂outputs = (softmax - onehot) / items."""
+    log_p, right = outputs.log_softmax(-1), one_hot(y, outputs.shape[-1]).to(outputs.dtype)
+    return -(log_p * right).sum(-1).mean(-1), (log_p.exp() - right) / len(y)
 
 
-def _variance(activity: Iterator[Tensor], items: int, look) -> Tensor:
-    """Variance over items, from sums of parts; `look` sees every part once."""
-    total, square = 0, 0
-    for h in activity:
-        look(h)
-        total, square = total + h.sum(1, dtype=torch.float64), square + h.square().sum(1, dtype=torch.float64)
-    return (square / items - (total / items).square()).clamp(min=0)
+def squared_error(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """L = mean over items of |outputs - y|²/2, for targets y (items, outputs); ∂L/∂outputs = (outputs - y) / items."""
+    error = outputs - y
+    return error.square().sum(-1).mean(-1) / 2, error / len(y)
+
+
+LOSSES = {"cross-entropy": cross_entropy, "squared": squared_error}
+
+
+# What a function is given, in the network's precision, or one sentence about what does not fit
+
+
+def inputs_of(caller: str, network: Frozen, x: Tensor | PreActivations) -> Tensor | PreActivations:
+    """x as (items, inputs); pre-activations must be those of this network."""
+    if isinstance(x, PreActivations):
+        if x.network.w is not network.w:
+            raise ValueError(f"{caller}: these pre-activations belong to another network")
+        return x
+    x = torch.as_tensor(x).to(network.w.dtype)
+    x = x.flatten(1) if x.dim() > 2 else x
+    check(caller, {"the network": network.w, "x": x}, {"the network": ["units", "inputs"], "x": ["items", "inputs"]})
+    return x
+
+
+def per_unit(caller: str, network: Frozen, **named: Tensor) -> Tensor:
+    """One tensor, given by its name, as (seeds, units)."""
+    ((name, values),) = named.items()
+    values = torch.as_tensor(values).to(network.w.dtype)
+    if tuple(values.shape) != (network.seeds, network.units):
+        fit = f"(seeds, units), here {(network.seeds, network.units)}"
+        raise ValueError(f"{caller}: {name} has shape {tuple(values.shape)}, it must be {fit}")
+    return values
+
+
+def targets_of(caller: str, network: Frozen, y: Tensor, loss: str, items: int, dtype: torch.dtype | None = None) -> Tensor:
+    """y as the loss needs it: labels (items,) for the cross-entropy, numbers (items, outputs) for the squared error.
+
+    Of a single output the numbers may be (items,). They are brought to the precision of the network, or to `dtype`.
+    """
+    if loss not in LOSSES:
+        raise ValueError(f"{caller}: loss is one of {', '.join(LOSSES)}, not {loss!r}")
+    y, last = torch.as_tensor(y), network.outputs - 1
+    if loss == "squared":
+        y = y[:, None] if y.dim() == 1 and last == 0 else y
+        if tuple(y.shape) != (items, last + 1):
+            raise ValueError(
+                f"{caller}: for squared errors y is (items, outputs), here {(items, last + 1)}, not {tuple(y.shape)}"
+            )
+        return y.to(dtype or network.a.dtype)
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        raise ValueError(
+            f'{caller}: y must be labels, whole numbers from 0 to {last}, not {y.dtype} (loss="squared" takes numbers)'
+        )
+    if tuple(y.shape) != (items,):
+        raise ValueError(f"{caller}: y has shape {tuple(y.shape)} for {items} items; labels are (items,), one whole number each")
+    if items and not 0 <= int(y.min()) <= int(y.max()) <= last:
+        raise ValueError(f"{caller}: labels y run from {int(y.min())} to {int(y.max())}, the network has outputs 0 to {last}")
+    return y.long()

@@ -1,38 +1,36 @@
-"""Learning biases, masks or everything: Adam on cached pre-activations (Williams et al., Section 3 and Appendix G).
+"""Learning biases, masks or everything by Adam (Williams et al., Section 3 and Appendix G).
 
-Frozen input weights have a gift: W x never changes. `PreActivations` computes it once for all images, keeps it in 16 bits,
-and spills it to disk when it outgrows a stated limit. What is left of a training step is elementwise work and a product
-with a few columns (one per class), done by two fused kernels in `biases.kernels` that read each cached number once.
+Frozen input weights have a gift: W x never changes, so that `PreActivations` compute it once for all items. What is left of a
+training step is elementwise work and a product with one column per output:
 
-The loss is the cross-entropy with labels y (items,), or half the squared error with targets y (items, classes); both are
-means over items. All networks of an ensemble see the same batches.
+    h = relu(W x + b),   e = ∂L/∂(A (m · h)),   ∂L/∂b = Σ_items m · 1[h > 0] · Aᵀe,   ∂L/∂m = Σ_items h · Aᵀe.
+
+The loss is one of `networks.LOSSES`. All networks of an ensemble see the same batches; the rate falls to zero along half a
+cosine.
 """
 
 import math
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from lib.biases import kernels
-from lib.biases.full import Full
-from lib.biases.networks import Frozen, PreActivations, mean_loss, rows, targets, towards_outputs
+from lib.biases import _fast
+from lib.biases.networks import LOSSES, Frozen, PreActivations, inputs_of, per_unit, targets_of
 from lib.linear import Streams
-from lib.linear.adam import Adam
+from lib.linear.descent import Adam, cosine, descend
 
 PRECISIONS = ("float32", "bfloat16")
 ORDER, STARTS = 2**30, 2**29  # streams of random numbers that no network's weights come from: order of batches, first masks
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class Learned:
     """What an ensemble has learned: `bias` and `mask` are (seeds, units), `loss` (epochs, seeds) on the training batches.
 
-    `soft` is the mask before it was cut at one half. `validation` (epochs, seeds) is the loss on the validation set, if any.
-    `network` and `output_bias` (classes,) are the frozen weights and zero, except after full training.
+    `soft` is the mask before it was cut at one half. `network` and `output_bias` (seeds, outputs) are the frozen weights and
+    zero, except after full training.
     """
 
     network: Frozen
@@ -40,8 +38,11 @@ class Learned:
     mask: Tensor
     soft: Tensor
     loss: Tensor
-    validation: Tensor | None
     output_bias: Tensor
+
+    def __repr__(self) -> str:
+        first, last = (float(self.loss[k].mean()) for k in (0, -1))
+        return f"Learned({self.network!r}, {len(self.loss)} epochs, mean loss {first:.4g} → {last:.4g})"
 
 
 def train_biases(
@@ -53,43 +54,26 @@ def train_biases(
     batch: int = 200,
     rate: float = 0.02,
     loss: str = "cross-entropy",
-    validation: tuple[Tensor, Tensor] | None = None,
-    keep: str = "last",
     start: Tensor | None = None,
     seed: int = 0,
     constant_rate: bool = False,
-    epsilon: float = 1e-8,
-    kernel: str = "fused",
     label: str = "",
 ) -> Learned:
-    """Learn the hidden biases by Adam on the loss; the rate falls to zero along half a cosine.
+    """Learn the hidden biases by Adam, from `start` (seeds, units), zero if not given.
 
-    `data` are images x (items, pixels), or their `PreActivations` where these serve several times. `start` (seeds, units)
-    are the initial biases, zero if not given. `validation` is a pair (x, y) on which the loss is taken after each epoch;
-    with keep="best" each network returns from the epoch at which it was least. `epsilon` is Adam's. The gradient is
-    ∂L/∂b = Σ_items 1[W x + b > 0] · Aᵀ(softmax(y) - onehot): no automatic differentiation.
+    `data` are inputs x (items, inputs), or their `PreActivations` where these serve several times. y are labels (items,) for
+    loss="cross-entropy", numbers (items, outputs) for "squared".
     """
-    cache, work, y = _prepare("train_biases", network, data, y, loss, kernel, start=start)
-    bias = torch.zeros(network.a.shape[1]) if start is None else start.flatten().clone()
-    bias = bias.to(network.a.device)
+    data, y = _prepared("train_biases", network, data, y, loss)
+    bias = _zeros(network, network.units) if start is None else per_unit("train_biases", network, start=start).clone()
 
     def gradient(chosen: Tensor, progress: float) -> tuple[Tensor, list[Tensor]]:
-        now, slope = _step(work, chosen, y, loss, bias, network.a, False)
+        now, slope = bias_gradient(data.values, data.scale, bias, network.a, y, chosen, loss)
         return now, [slope]
 
-    fused, state = isinstance(work, kernels.Fused), kernels.Learning(bias, epsilon=epsilon)
-    epoch = _compiled(work, state, y, network.a, batch) if fused else _by_steps([bias], gradient, batch, epsilon)
-
-    def validate() -> Tensor:
-        return mean_loss(network, bias.view(network.seeds, -1), *validation, loss=loss)
-
-    curves = _train(
-        [bias], epoch, len(cache), network.seeds, validate if validation else None, keep,
-        epochs=epochs, batch=batch, rate=rate, seed=seed, constant_rate=constant_rate, label=label,
-    )  # fmt: skip
-    bias = bias.view(network.seeds, -1)
+    curve = _train([bias], gradient, len(data), epochs, batch, rate, seed, constant_rate, label)
     one = torch.ones_like(bias)
-    return Learned(network, bias, one, one, *curves, network.a.new_zeros(network.classes))
+    return Learned(network, bias, one, one, curve, _zeros(network, network.outputs))
 
 
 def train_masks(
@@ -102,57 +86,30 @@ def train_masks(
     rate: float = 0.03,
     slopes: tuple[float, float] = (1.0, 30.0),
     loss: str = "cross-entropy",
-    validation: tuple[Tensor, Tensor] | None = None,
-    keep: str = "last",
     start: Tensor | None = None,
-    bias: Tensor | None = None,
     seed: int = 0,
     constant_rate: bool = False,
-    epsilon: float = 1e-8,
-    kernel: str = "fused",
     label: str = "",
 ) -> Learned:
     """Learn masks: sigmoid(slope · s) while training, with a slope that grows geometrically; s > 0 in the end. Appendix G.
 
-    `start` (seeds, units) are the initial s, uniform in [-0.1, 0.1] if not given (the paper's choice); `bias` stays fixed
-    (zero if not given). The validation loss is that of the masks cut at one half. The rest as in `train_biases`.
+    Biases are zero. `start` (seeds, units) are the initial s, uniform in [-0.1, 0.1] if not given (the paper's choice). The
+    rest as in `train_biases`.
     """
-    cache, work, y = _prepare("train_masks", network, data, y, loss, kernel, start=start, bias=bias)
-    s = first_masks(network, seed) if start is None else start
-    s = s.flatten().clone().to(network.a.device)
-    fixed = torch.zeros_like(s) if bias is None else bias.flatten().to(s)
-
-    def slope_at(progress: float) -> float:
-        return slopes[0] * (slopes[1] / slopes[0]) ** progress
+    data, y = _prepared("train_masks", network, data, y, loss)
+    drawn = Streams(network.seeds, seed, STARTS + network.first).uniform(network.units, low=-0.1, high=0.1)
+    s = drawn.to(network.a) if start is None else per_unit("train_masks", network, start=start).clone()
+    zero = torch.zeros_like(s)
 
     def gradient(chosen: Tensor, progress: float) -> tuple[Tensor, list[Tensor]]:
-        slope = slope_at(progress)
+        slope = slopes[0] * (slopes[1] / slopes[0]) ** progress
         soft = torch.sigmoid(slope * s)
-        now, towards_mask = _step(work, chosen, y, loss, fixed, network.a * soft, True)
-        # The kernel returns the gradient of a unit's gain times its mask; the mask's own is that divided by `soft`, which
-        # cancels against the sigmoid's slope · soft · (1 - soft).
-        return now, [towards_mask * slope * (1 - soft)]
+        h = _fast.activity(data.values, data.scale, zero, chosen)
+        now, error = LOSSES[loss](_outputs(network.a * soft[:, None], h), y[chosen])
+        return now, [_towards_units(error, network.a, h) * slope * soft * (1 - soft)]
 
-    fused, state = isinstance(work, kernels.Fused), kernels.Learning(s, fixed, epsilon)
-    epoch = _compiled(work, state, y, network.a, batch, slope_at) if fused else _by_steps([s], gradient, batch, epsilon)
-
-    def validate() -> Tensor:
-        hard = (s > 0).float().view(network.seeds, -1)
-        return mean_loss(network, fixed.view(network.seeds, -1), *validation, mask=hard, loss=loss)
-
-    curves = _train(
-        [s], epoch, len(cache), network.seeds, validate if validation else None, keep,
-        epochs=epochs, batch=batch, rate=rate, seed=seed, constant_rate=constant_rate, label=label,
-    )  # fmt: skip
-    s = s.view(network.seeds, -1)
-    soft, hard = torch.sigmoid(slopes[1] * s), (s > 0).float()
-    return Learned(network, fixed.view_as(s), hard, soft, *curves, network.a.new_zeros(network.classes))
-
-
-def first_masks(network: Frozen, seed: int = 0) -> Tensor:
-    """The s from which masks start, (seeds, units), uniform in [-0.1, 0.1]. Appendix G."""
-    streams = Streams(network.seeds, seed, STARTS + network.first)
-    return streams.uniform(network.units, low=-0.1, high=0.1).to(network.a)
+    curve = _train([s], gradient, len(data), epochs, batch, rate, seed, constant_rate, label)
+    return Learned(network, zero, (s > 0).to(s), torch.sigmoid(slopes[1] * s), curve, _zeros(network, network.outputs))
 
 
 def train_fully(
@@ -164,156 +121,99 @@ def train_fully(
     batch: int = 200,
     rate: float = 0.001,
     loss: str = "cross-entropy",
-    validation: tuple[Tensor, Tensor] | None = None,
-    keep: str = "last",
     seed: int = 0,
     constant_rate: bool = False,
-    epsilon: float = 1e-8,
     precision: str = "float32",
     label: str = "",
 ) -> Learned:
-    """The comparison: the same architecture from the same start, a single network with all weights and biases trained.
+    """The comparison: the same architecture from the same start with all weights and biases trained, y = A relu(W x + b) + c.
 
-    The result holds the trained weights as `network`, and biases (1, units) and (classes,). Options as in `train_biases`.
-    With precision="bfloat16" the products of matrices are taken in 16 bits (sums and weights stay in 32), which is up to
-    three times faster on processors that have such instructions, and slower on others.
+    The result holds the trained weights as `network`, and biases (seeds, units) and (seeds, outputs). With
+    precision="bfloat16" the products of matrices are taken in 16 bits (sums and weights stay in 32), which is up to three
+    times faster on processors that have such instructions, and slower on others. The rest as in `train_biases`.
     """
-    if network.seeds != 1:
-        raise ValueError("a fully trained network is trained alone: its weights are its own")
     if precision not in PRECISIONS:
         raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
-    x = rows("train_fully", network, x)
-    y = targets("train_fully", network, y, loss, x)
-    # Weights of pixels that are dark in all images have no gradient and stay as they are: they are left out.
-    lit = (x != 0).any(0)
-    x = x[:, lit]
-    full = Full(network.w[:, lit], network.a)
-    w, b, a, c = full.parameters
+    x = inputs_of("train_fully", network, x)
+    y = targets_of("train_fully", network, y, loss, len(x))
+    parameters = [network.w.clone(), _zeros(network, network.units), network.a.clone(), _zeros(network, network.outputs)]
 
     def gradient(chosen: Tensor, progress: float) -> tuple[Tensor, list[Tensor]]:
-        slopes = full.by_hand if precision == "float32" else full.by_autograd
-        return slopes(x[chosen], y[chosen], loss)
+        w, b, a, c = leaves = [p.detach().requires_grad_() for p in parameters]
+        with torch.enable_grad():
+            with torch.autocast(w.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                outputs = (x[chosen] @ w.mT + b[:, None]).relu() @ a.mT + c[:, None]
+            now = LOSSES[loss](outputs.to(w.dtype), y[chosen])[0]
+            return now.detach(), torch.autograd.grad(now.sum(), leaves)
 
-    def now_trained() -> Frozen:
-        whole = network.w.clone()
-        whole[:, lit] = w.T
-        return Frozen(whole, a.clone(), first=network.first)
-
-    def validate() -> Tensor:
-        return mean_loss(now_trained(), b[None], *validation, output_bias=c, loss=loss)
-
-    epoch = _by_steps([w, b, a, c], gradient, batch, epsilon)
-    curves = _train(
-        [w, b, a, c], epoch, len(x), 1, validate if validation else None, keep,
-        epochs=epochs, batch=batch, rate=rate, seed=seed, constant_rate=constant_rate, label=label,
-    )  # fmt: skip
-    bias = b[None]
-    one = torch.ones_like(bias)
-    return Learned(now_trained(), bias, one, one, *curves, c)
+    curve = _train(parameters, gradient, len(x), epochs, batch, rate, seed, constant_rate, label)
+    w, b, a, c = parameters
+    one = torch.ones_like(b)
+    return Learned(Frozen(w, a, network.first), b, one, one, curve, c)
 
 
-# The loop that all three share
+def batches(items: int, batch: int, epochs: int, seed: int = 0) -> Iterator[Tensor]:
+    """The items of each batch, in another random order in every epoch; the last batch of an epoch may be a short one."""
+    order = Streams(1, seed, ORDER)
+    for _ in range(epochs):
+        yield from order.permutation(items)[0].split(batch)
 
 
-def _prepare(
-    caller: str, network: Frozen, data: Tensor | PreActivations, y: Tensor, loss: str, kernel: str, **per_unit: Tensor | None
-) -> tuple[PreActivations, kernels.Fused | kernels.Plain, Tensor]:
-    """The cache, the kernels on it, and y as the loss needs it."""
-    cache = data if isinstance(data, PreActivations) else PreActivations(network, data)
-    rows(caller, network, cache, **per_unit)
-    y = targets(caller, network, y, loss, cache)
-    return cache, kernels.of(cache.values, cache.scale, network.seeds, kernel), y
+def _prepared(caller: str, network: Frozen, data: Tensor | PreActivations, y: Tensor, loss: str) -> tuple[PreActivations, Tensor]:
+    data = inputs_of(caller, network, data)
+    y = targets_of(caller, network, y, loss, len(data))
+    return data if isinstance(data, PreActivations) else PreActivations(network, data), y
 
 
-def _step(
-    work: kernels.Fused | kernels.Plain, chosen: Tensor, y: Tensor, loss: str, bias: Tensor, a: Tensor, gain: bool
+def _zeros(network: Frozen, number: int) -> Tensor:
+    return network.a.new_zeros(network.seeds, number)
+
+
+def bias_gradient(
+    z: Tensor, scale: Tensor, bias: Tensor, a: Tensor, y: Tensor, chosen: Tensor, loss: str
 ) -> tuple[Tensor, Tensor]:
-    """The loss (seeds,) on a batch of images, and its gradient (seeds · units,).
+    """The loss (seeds,) on the `chosen` items, and ∂L/∂b = Σ_items 1[h > 0] · Aᵀe, (seeds, units).
 
-    gain False: towards the biases; True: towards the gains of the units, given `a` times the gains.
+    z · scale (seeds, items, units) are pre-activations, bias (seeds, units), a (seeds, outputs, units), y as the loss has it.
     """
-    outputs = work.forward(chosen, bias, a)  # (seeds, batch, classes)
-    now, error = towards_outputs(outputs, y[chosen], loss)
-    return now, work.backward(chosen, bias, a, error.div_(len(chosen)), gain)
+    h = _fast.activity(z, scale, bias, chosen)
+    now, error = LOSSES[loss](_outputs(a, h), y[chosen])
+    return now, _towards_units(error, a, h.sign_())  # the sign of a rectified number is its gate
 
 
-def _compiled(
-    work: kernels.Fused,
-    state: kernels.Learning,
-    y: Tensor,
-    a: Tensor,
-    batch: int,
-    slope_at: Callable[[float], float] | None = None,
-) -> Callable:
-    """An epoch in compiled code, for `_train`."""
-
-    def epoch(order: Tensor, progress: list[float], rates: list[float]) -> Tensor:
-        slopes = None if slope_at is None else [slope_at(over) for over in progress]
-        return work.epoch(state, order, batch, y, a, rates, slopes)
-
-    return epoch
+def _outputs(a: Tensor, h: Tensor) -> Tensor:
+    """A h, (seeds, items, outputs); in this order the product takes half the time of h @ a.mT."""
+    return (a @ h.mT).mT
 
 
-def _by_steps(parameters: list[Tensor], gradient: Callable, batch: int, epsilon: float) -> Callable:
-    """An epoch of `Adam` on `parameters` in place, for `_train`.
-
-    `gradient` is given the items of a batch and the share of training that is over, and returns losses (seeds,) and the
-    gradients.
-    """
-    adam, device = Adam(parameters, epsilon), parameters[0].device
-
-    def epoch(order: Tensor, progress: list[float], rates: list[float]) -> Tensor:
-        losses = []
-        for chosen, over, rate in zip(order.split(batch), progress, rates, strict=True):
-            now, slopes = gradient(chosen.to(device), over)
-            adam.step(slopes, rate)
-            losses.append(now)
-        return torch.stack(losses)
-
-    return epoch
+def _towards_units(error: Tensor, a: Tensor, h: Tensor) -> Tensor:
+    """Σ_items h · Aᵀe, (seeds, units), of errors (seeds, items, outputs) and h (seeds, items, units): items are summed first."""
+    return ((error.mT @ h) * a).sum(1)
 
 
 def _train(
-    parameters: list[Tensor],
-    epoch: Callable[[Tensor, list[float], list[float]], Tensor],
+    weights: list[Tensor],
+    gradient: Callable[[Tensor, float], tuple[Tensor, list[Tensor]]],
     items: int,
-    seeds: int,
-    validate: Callable[[], Tensor] | None,
-    keep: str,
-    *,
     epochs: int,
     batch: int,
     rate: float,
     seed: int,
     constant_rate: bool,
     label: str,
-) -> tuple[Tensor, Tensor | None]:
-    """Train `parameters` in place; returns the mean training loss of each epoch, (epochs, seeds), and `validate`'s.
+) -> Tensor:
+    """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds).
 
-    `epoch` is given the order of the items and, for each step, the share of training that is over and the rate; it returns
-    losses (steps, seeds). With keep="best" every network ends with what it had after its best epoch.
+    `gradient` is given the items of a batch and the share of training that is over, and returns losses (seeds,) and gradients.
     """
-    if keep not in ("last", "best") or (keep == "best" and validate is None):
-        raise ValueError(f"keep is 'last', or 'best' with a validation set, not {keep!r}")
-    order, device = Streams(1, seed, ORDER), parameters[0].device
-    steps, curve, seen = math.ceil(items / batch), [], []
-    best, kept = torch.full((seeds,), math.inf, device=device), []
-    if keep == "best":
-        kept = [p.detach().clone() for p in parameters]
-    with torch.no_grad():
-        for k in tqdm(range(epochs), desc=label, disable=not (label and sys.stderr.isatty()), leave=False):
-            progress = [now / (epochs * steps) for now in range(k * steps, (k + 1) * steps)]
-            rates = [rate if constant_rate else rate * _cosine(over) for over in progress]
-            curve.append(epoch(order.permutation(items)[0], progress, rates).mean(0))
-            if validate is not None:
-                seen.append(validate())
-                better, best = seen[-1] < best, torch.minimum(best, seen[-1])
-                for old, p in zip(kept, parameters, strict=False):  # nothing is kept unless the best is wanted
-                    old.view(seeds, -1)[better] = p.view(seeds, -1)[better]
-        for old, p in zip(kept, parameters, strict=False):
-            p.copy_(old)
-    return torch.stack(curve), torch.stack(seen) if seen else None
+    per_epoch = math.ceil(items / batch)
+    steps, seen, chosen = epochs * per_epoch, [], batches(items, batch, epochs, seed)
 
+    def slopes(weights: list[Tensor]) -> list[Tensor]:
+        now, gradients = gradient(next(chosen).to(weights[0].device), len(seen) / steps)
+        seen.append(now)
+        return gradients
 
-def _cosine(progress: float) -> float:
-    return 0.5 * (1 + math.cos(math.pi * progress))
+    adam = Adam(rate, schedule=None if constant_rate else cosine(steps))
+    descend(weights, slopes, update=adam, steps=steps, label=label)
+    return torch.stack(seen).view(epochs, per_epoch, -1).mean(1)

@@ -13,15 +13,12 @@ height, width). `as_rows` turns columns into float32 rows.
     print(data.load("mnist", train=100, test=50))
 """
 
-from lib import door
+from lib.data import datasets, files, front_ends, image_domains, tasks
+from lib.data.datasets import Images, camera, load
+from lib.data.files import DamagedFile, MissingFile
+from lib.data.front_ends import front_end
+from lib.data.image_domains import Domains, featured_domains, permuted_domains, rotated_domains
+from lib.data.tasks import as_rows
 
-__getattr__, __dir__, __all__ = door(
-    __name__,
-    {
-        "tasks": ("as_rows",),
-        "datasets": ("Images", "load", "camera"),
-        "files": ("DamagedFile", "MissingFile"),
-        "image_domains": ("Domains", "permuted_domains", "rotated_domains", "featured_domains"),
-        "front_ends": ("front_end",),
-    },
-)
+__all__ = ["tasks", "as_rows", "datasets", "Images", "load", "camera", "files", "DamagedFile", "MissingFile"]
+__all__ += ["image_domains", "Domains", "permuted_domains", "rotated_domains", "featured_domains", "front_ends", "front_end"]

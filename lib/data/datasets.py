@@ -12,10 +12,8 @@ Three kinds of sets answer to the one call `load`:
 *remote*     may not be redistributed or is too big: found in `$RACING_DATA` or the user's cache, else downloaded.
 
 A sidecar in `data/` (`mnist.json`) states for each of them origin, licence, checksums, counts and shape.
-`python -m lib data` lists them all. Nothing heavy is imported and no file is opened before something is loaded.
+`python -m lib data` lists them all. No file is opened before something is loaded.
 """
-
-from __future__ import annotations
 
 import difflib
 import json
@@ -24,13 +22,14 @@ import os
 import sys
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
 
 from lib.data import files
 from lib.data.files import SPLITS, DamagedFile, MissingFile, balanced_order
+from lib.linear.shapes import check, reals
 
-if TYPE_CHECKING:
-    import torch
 LOADED: dict[str, str] = {}  # sha256 of every set that this process has loaded: provenance of a run
 
 
@@ -64,8 +63,6 @@ def load(
     Raises ValueError for an unknown name, or for more images than there are; `DamagedFile` for a truncated or altered
     file or one of the wrong shape; `MissingFile` if a remote set is neither here nor to be downloaded.
     """
-    import torch
-
     about = describe(name)
     given = {"train": train, "test": test}
     wanted = {split: _count(name, split, given[split], about["counts"][split]) for split in SPLITS}
@@ -101,8 +98,6 @@ def camera(device: str | torch.device = "cpu") -> torch.Tensor:
 
 def exemplars(script: str) -> torch.Tensor:
     """The ten digits of a generated script as rendered from the font, float32 in [0, 1], (10, 28, 28)."""
-    import torch
-
     about = describe(script)
     if about["kind"] != "generated":
         raise ValueError(f"{script} is not a generated set; these are: {', '.join(names('generated'))}")
@@ -117,10 +112,6 @@ def elastic(images: torch.Tensor, seed: int, strength: float = 8.0, smoothness: 
     in pixels is drawn from `smoothness` for each image; bilinear sampling. This is the deformation by which Afro-MNIST
     (Wu, Yang and Prabhu 2020) makes a data set from single glyphs. Image i depends on the seed and on i alone.
     """
-    import torch
-
-    from lib.linear.shapes import check, reals
-
     (images,) = reals(torch.as_tensor(images))
     check("elastic", {"images": images}, {"images": ["items", "height", "width"]})
     n, height, width = images.shape
@@ -160,11 +151,6 @@ def describe(name: str) -> dict:
     known = names()
     nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)[0]
     raise ValueError(f'no data set is called "{name}"; the nearest is "{nearest}" (all: {", ".join(known)})')
-
-
-def is_available(name: str) -> bool:
-    """Whether `load(name)` works without a download."""
-    return status(name) != "missing"
 
 
 def status(name: str) -> str:
@@ -218,9 +204,6 @@ def _list() -> list[DamagedFile]:
 
 def _generated(name: str, about: dict, wanted: dict[str, int], seed: int) -> tuple[dict, str]:
     """Exemplars deformed at random, rounded to bytes as published image sets are."""
-    import numpy as np
-    import torch
-
     glyphs, parts = exemplars(name), {}
     for stream, split in enumerate(SPLITS):
         if wanted[split]:
@@ -235,8 +218,6 @@ def _generated(name: str, about: dict, wanted: dict[str, int], seed: int) -> tup
 
 def _gaussian(size: int, sigma: torch.Tensor) -> torch.Tensor:
     """Gaussian smoothing along one axis with zeros outside, as matrices (n, size, size), one for each sigma."""
-    import torch
-
     apart = torch.arange(size)[:, None] - torch.arange(size)
     width = sigma[:, None, None]
     total = torch.exp(-(torch.arange(-size, size + 1) ** 2) / (2 * width**2)).sum(-1, keepdim=True)

@@ -1,7 +1,5 @@
 """Files with images: bundled archives and official downloads, every byte checked before it is believed."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -12,10 +10,8 @@ import warnings
 import zipfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "data"
 SPLITS = ("train", "test")
@@ -31,8 +27,6 @@ class MissingFile(FileNotFoundError):
 
 def balanced_order(labels: np.ndarray, seed: int | tuple[int, ...]) -> np.ndarray:
     """All indices of `labels` in rounds of one image per class, each round in random order; any prefix is balanced."""
-    import numpy as np
-
     if np.ndim(labels) != 1:
         raise ValueError(f"balanced_order: labels has shape {np.shape(labels)}; it must have one axis, (items,)")
     # RandomState and not default_rng: numpy guarantees that its stream never changes, so a seed keeps its subset
@@ -46,8 +40,6 @@ def balanced_order(labels: np.ndarray, seed: int | tuple[int, ...]) -> np.ndarra
 
 def grayscale(colour: np.ndarray) -> np.ndarray:
     """Luma of uint8 images (n, 3, height, width) as uint8 (n, height, width): the usual .299, .587, .114, rounded."""
-    import numpy as np
-
     if colour.ndim != 4 or colour.shape[1] != 3 or colour.dtype != np.uint8:
         shape = f"{colour.shape} and kind {colour.dtype}"
         raise ValueError(f"grayscale: colour has shape {shape}; it must be (items, 3, height, width) of uint8")
@@ -55,7 +47,6 @@ def grayscale(colour: np.ndarray) -> np.ndarray:
     return ((299 * red + 587 * green + 114 * blue + 500) // 1000).astype(np.uint8)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Reading what is bundled
 
 
@@ -68,8 +59,6 @@ def read_bundled(name: str, about: dict, splits: list[str]) -> tuple[dict, str]:
 
 def read_npz(path: Path, about: dict, wanted: list[str]) -> tuple[dict, str]:
     """The wanted arrays of a bundled file: read once, checked against the sidecar's checksum and shapes."""
-    import numpy as np
-
     try:
         blob = path.read_bytes()
     except FileNotFoundError:
@@ -133,7 +122,6 @@ def keeps_compiled_code() -> bool:
     return os.access(folder, os.W_OK)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Remote sets: the sidecar names the official files, their sha256, and where they may be found
 
 
@@ -203,8 +191,6 @@ def _download(name: str, about: dict) -> tuple[Path, list[Path]]:
 
 def _read_by_content(path: Path, about: dict) -> dict[str, np.ndarray]:
     """Arrays of a .npz of any making: the bytes of the file may differ, those of the arrays may not."""
-    import numpy as np
-
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in about["content"] if key in archive}
@@ -232,8 +218,6 @@ def _decode(blobs: dict[str, bytes], about: dict) -> dict[str, np.ndarray]:
 
 def _idx(blob: bytes) -> np.ndarray:
     """The array in a gzipped IDX file, MNIST's own format: two zeros, type 8 (bytes), dimensions, sizes, values."""
-    import numpy as np
-
     raw = gzip.decompress(blob)
     sizes = np.frombuffer(raw, ">u4", count=raw[3], offset=4)
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(sizes).copy()
@@ -241,8 +225,6 @@ def _idx(blob: bytes) -> np.ndarray:
 
 def _cifar(blob: bytes) -> dict[str, np.ndarray]:
     """CIFAR-10's binary version, chosen since it needs no pickle: records of one label and 3 × 1024 bytes."""
-    import numpy as np
-
     members = {"train": [f"data_batch_{i}.bin" for i in range(1, 6)], "test": ["test_batch.bin"]}
     arrays = {}
     with tarfile.open(fileobj=io.BytesIO(blob)) as archive:
@@ -256,8 +238,6 @@ def _cifar(blob: bytes) -> dict[str, np.ndarray]:
 
 def _resplit(arrays: dict[str, np.ndarray], counts: dict[str, int]) -> dict[str, np.ndarray]:
     """Test images alone, cut once and for all into some to train on and the rest to test on, both balanced."""
-    import numpy as np
-
     order = balanced_order(arrays["y_test"], 0)
     parts = {"train": np.sort(order[: counts["train"]]), "test": np.sort(order[counts["train"] :])}
     return {f"{axis}_{split}": arrays[axis + "_test"][chosen] for split, chosen in parts.items() for axis in "xy"}

@@ -139,24 +139,20 @@ def patch_filters(images: Tensor, number: int, *, side: int = 6, samples: int = 
     """
     if not 1 <= number <= samples:
         raise ValueError(f"number must lie between 1 and the {samples} patches that are drawn, got {number}")
-    patches = random_patches(images, side, samples, seed).flatten(1)
+    patches = _patches(*reals(images), side, samples, seed).flatten(1)
     patches = patches - patches.mean(1, keepdim=True)
     values, vectors = torch.linalg.eigh((patches.mT @ patches / samples).double())
     whitening = (vectors / (values + 0.05 * values.mean()).sqrt()) @ vectors.mT
     filters = patches[:number].double() @ whitening @ whitening  # once for the patch, once for what it is compared with
-    return (filters / (patches.double() @ filters.mT).std(0)[:, None]).to(images).reshape(number, 1, side, side)
+    return (filters / (patches.double() @ filters.mT).std(0)[:, None]).to(patches).reshape(number, 1, side, side)
 
 
-@axes(images="items height width")
-def random_patches(images: Tensor, side: int, samples: int, seed: int = 0) -> Tensor:
+def _patches(images: Tensor, side: int, samples: int, seed: int) -> Tensor:
     """Square pieces of images, at random places of random images: (samples, side, side)."""
-    (images,) = reals(images)
-    generator = torch.Generator().manual_seed(seed)
     height, width = images.shape[-2:]
     if not 1 <= side <= min(height, width):
         raise ValueError(f"patches of side {side} do not fit into images of {height} × {width} pixels")
-    which = torch.randint(len(images), (samples,), generator=generator)
-    top = torch.randint(height - side + 1, (samples,), generator=generator)
-    left = torch.randint(width - side + 1, (samples,), generator=generator)
-    along = torch.arange(side)
-    return images[which[:, None, None], (top[:, None] + along)[:, :, None], (left[:, None] + along)[:, None, :]]
+    generator, along = torch.Generator().manual_seed(seed), torch.arange(side)
+    lengths = (len(images), height - side + 1, width - side + 1)
+    which, top, left = (torch.randint(length, (samples,), generator=generator)[:, None, None] for length in lengths)
+    return images[which, top + along[:, None], left + along]

@@ -227,18 +227,17 @@ def lorenz(
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
 
-    def flow(p: Sequence[float]) -> tuple[float, ...]:
+    def flow(p: Sequence[float]) -> tuple[float, float, float]:
         x, y, z = p
         return sigma * (y - x), x * (rho - z) - y, x * y - beta * z
 
-    def moved(p: Sequence[float], slope: Sequence[float], by: float) -> tuple[float, ...]:
-        (x, y, z), (u, v, w) = p, slope
-        return x + by * u, y + by * v, z + by * w
+    def moved(p: Sequence[float], slope: Sequence[float], by: float) -> list[float]:
+        return [a + by * b for a, b in zip(p, slope, strict=True)]
 
-    def euler(p: Sequence[float]) -> tuple[float, ...]:
+    def euler(p: Sequence[float]) -> list[float]:
         return moved(p, flow(p), dt)
 
-    def runge_kutta(p: Sequence[float]) -> tuple[float, ...]:
+    def runge_kutta(p: Sequence[float]) -> list[float]:
         k1 = flow(p)
         k2 = flow(moved(p, k1, dt / 2))
         k3 = flow(moved(p, k2, dt / 2))
@@ -248,9 +247,9 @@ def lorenz(
     known = {"euler": euler, "runge-kutta": runge_kutta}
     if method not in known:
         raise ValueError(f"unknown method {method!r}; choose {' or '.join(known)}")
-    points, next_one = [tuple(map(float, start))], known[method]
+    points = [list(map(float, start))]
     for _ in range(steps - 1):
-        points.append(next_one(points[-1]))
+        points.append(known[method](points[-1]))
     return torch.tensor(points, dtype=torch.float64)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lib import biases
-from lib.biases import gated, kernels
+from lib.biases import gated
 from lib.linear.descent import descend
 
 
@@ -38,39 +38,16 @@ def test_descent_is_descent_on_the_loss(task):
     torch.testing.assert_close(run["bias"][-1], bias.detach().double(), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("classes", [3, 13])
-def test_compiled_descent_is_the_plain_one(classes):
-    """Tiles that are not full, more outputs than ten, a step size for each network, and a recording that does not divide."""
-    generator = torch.Generator().manual_seed(3)
-    network = biases.frozen(kernels.TILE + 9, 12, classes, scale=0.5, seeds=2, seed=1)
-    x, y = torch.rand(22, 12, generator=generator), torch.randn(22, classes, generator=generator)
-    z = (x.double() @ network.w.double().T).view(22, 2, -1).transpose(0, 1)
-    a, step = network.a.double().view(classes, 2, -1).transpose(0, 1), torch.tensor([[0.002], [0.001]]).double()
-
-    def slope(weights):
-        h = z + weights[0][:, None]
-        return [(((h.relu() @ a.mT - y) @ a) * (h > 0)).mean(1)]
-
-    def observe(weights):
-        error = (z + weights[0][:, None]).relu() @ a.mT - y
-        return {"loss": error.square().sum(-1).mean(-1) / 2, "bias": weights[0]}
-
-    start = [torch.zeros(2, network.units, dtype=torch.float64)]
-    plain = descend(start, slope, step=step, steps=50, every=8, observe=observe)
-    cache = biases.PreActivations(network, x, "float64")
-    for data in (x, cache):
-        run = gated.descend(network, data, y, step=step, steps=50, every=8)
-        assert torch.equal(run.time, plain.time)
-        for name in ("loss", "bias"):
-            torch.testing.assert_close(run[name], plain[name], rtol=1e-9, atol=1e-12)
-    assert plain["loss"][-1].max() < 0.9 * plain["loss"][0].min()
-    by_torch = kernels.of(cache.values, cache.scale, 2, "plain")
-    bias = torch.zeros(len(network.w), dtype=torch.float64)
-    first = by_torch.descend(bias, y.double(), network.a.double(), step[:, 0], 50)
-    torch.testing.assert_close(first, plain["loss"][0], rtol=1e-9, atol=0)
-    torch.testing.assert_close(bias.view(2, -1), plain["bias"][-1], rtol=1e-9, atol=1e-12)
-    bias = gated.descend(network, x, y, step=0.001, steps=0)
-    assert bias.time.tolist() == [0] and not bias["bias"].any()
+def test_every_network_has_a_step_of_its_own(task):
+    """And a recording that does not divide the steps."""
+    network, x, y = task
+    both = gated.descend(network, x, y, step=torch.tensor([[0.02], [0.01]], dtype=torch.float64), steps=50, every=8)
+    assert both.time.tolist() == [0, 8, 16, 24, 32, 40, 48, 50] and (both["loss"][-1] < both["loss"][0]).all()
+    for k, step in enumerate((0.02, 0.01)):
+        alone = gated.descend(network.only(k), x, y, step=step, steps=50)
+        torch.testing.assert_close(both["bias"][-1, k], alone["bias"][-1, 0], rtol=1e-9, atol=1e-12)
+    nothing = gated.descend(network, x, y, step=0.001, steps=0)
+    assert nothing.time.tolist() == [0] and not nothing["bias"].any()
 
 
 def test_cached_pre_activations_stand_for_images(task):
@@ -83,6 +60,18 @@ def test_cached_pre_activations_stand_for_images(task):
     assert torch.equal(gated.gates(network, bias, cache), on)
     torch.testing.assert_close(gated.gated_answers(network, bias, cache, on), gated.gated_answers(network, bias, x, on))
     torch.testing.assert_close(gated.hold(network, cache, y, on).bias_at(2.0), gated.hold(network, x, y, on).bias_at(2.0))
+
+
+def test_targets_keep_their_double_precision(task):
+    network, x, y = task
+    finer = y.double() + 1e-10
+    on = gated.gates(network, torch.zeros(2, 25), x)
+    moved = gated.hold(network, x, finer, on).start_loss - gated.hold(network, x, y, on).start_loss
+    again = (
+        gated.descend(network, x, finer, step=0.1, steps=0)["loss"][0]
+        - gated.descend(network, x, y, step=0.1, steps=0)["loss"][0]
+    )
+    assert (moved != 0).all() and torch.allclose(moved, again, rtol=1e-3)
 
 
 def test_descent_that_diverges_says_so(task):

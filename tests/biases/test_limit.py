@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from lib import biases
-from lib.biases.theory import limit
+from lib.biases import limit
 
 
 def normal(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def gaussian_network(units, pixels, classes, seed):
+def gaussian_network(units, inputs, outputs, seed):
     """Frozen networks for which the gate kernel is exact."""
-    return biases.Frozen(normal(units, pixels, seed=seed).float(), normal(classes, units, seed=seed + 10_000).float())
+    return biases.Frozen(normal(units, inputs, seed=seed).float(), normal(outputs, units, seed=seed + 10_000).float())
 
 
 def test_the_kernel_is_the_share_of_gates_that_two_images_open():
@@ -37,8 +37,8 @@ def test_linearised_is_ridge_regression_on_gates_times_output_weights(units):
     size = network.a.double().square().mean().sqrt() * math.sqrt(units)
 
     def features(points):  # (points · classes, units)
-        gates = (points @ network.w.T > 0).double()
-        return (gates[:, None] * network.a.double() / size).flatten(0, 1)
+        gates = (points @ network.w[0].T > 0).double()
+        return (gates[:, None] * network.a[0].double() / size).flatten(0, 1)
 
     left = torch.cat([features(x), math.sqrt(ridge) * torch.eye(units, dtype=torch.float64)])
     right = torch.cat([y.flatten(), torch.zeros(units, dtype=torch.float64)])
@@ -53,10 +53,9 @@ def test_linearised_is_ridge_regression_on_gates_times_output_weights(units):
     assert torch.allclose(((after - before) / tiny).double(), outputs, atol=0.02 * float(outputs.abs().max()))
 
 
-def test_many_units_are_solved_block_by_block():
-    """More units than a block has, fewer than targets: against one matrix and one solution of a linear system."""
+def test_many_units_are_solved_as_a_linear_system():
     network, x, y = biases.frozen(620, 12, 10), normal(70, 12).float(), normal(70, 10, seed=2)
-    gates, a = (x @ network.w.T > 0).double(), network.a.double()
+    gates, a = (x @ network.w[0].T > 0).double(), network.a[0].double()
     a = a / (a.square().mean() * 620).sqrt()
     features = (a[:, None] * gates).flatten(0, 1)
     expected = torch.linalg.solve(features.mT @ features + 0.4 * torch.eye(620), features.mT @ y.mT.flatten())
@@ -79,17 +78,17 @@ def test_linearised_takes_one_network():
 
 def test_infinitely_many_units_are_the_kernel_machine():
     x, x_test, y = normal(12, 5), normal(6, 5, seed=1), normal(12, 3, seed=2)
-    machine = limit.predicted(limit.Kernel.of(x, x_test), y, math.inf, 0.2)
+    machine = limit.predicted(limit.Kernel.of_gates(x, x_test), y, math.inf, 0.2)
     square = limit.gate_kernel(x, x) + 0.2 * torch.eye(12, dtype=torch.float64)
     assert torch.allclose(machine.mean, limit.gate_kernel(x_test, x) @ torch.linalg.solve(square, y))
     assert machine.variance.max() == 0 and machine.ridge == 0.2
-    near = limit.predicted(limit.Kernel.of(x, x_test), y, 1e9, 0.2)
+    near = limit.predicted(limit.Kernel.of_gates(x, x_test), y, 1e9, 0.2)
     assert torch.allclose(near.mean, machine.mean, atol=1e-6) and near.variance.max() < 1e-6
 
 
 def test_the_effective_ridge_counts_degrees_of_freedom():
     values = torch.logspace(-3, 1, 40, dtype=torch.float64)
-    m = limit.effective_ridge(values, units=50, classes=4, ridge=1e-9)
+    m = limit.effective_ridge(values, units=50, outputs=4, ridge=1e-9)
     assert abs(4 * float((values / (values + m)).sum()) - 50) < 1e-5  # fewer units than the 160 targets: all are used
     for units, ridge in ((50, 0.3), (500, 0.3), (5000, 2.0)):
         m = limit.effective_ridge(values, units, 4, ridge)
@@ -104,9 +103,9 @@ def test_the_formula_predicts_linear_networks(units):
     x, x_test = centres[labels] + 0.7 * normal(60, 30, seed=1), centres[labels_test] + 0.7 * normal(80, 30, seed=2)
     y, y_test = (torch.nn.functional.one_hot(v, 10).double() - 0.1 for v in (labels, labels_test))
     nets = [biases.frozen(units, 30, 10, seed=3, first=k) for k in range(100)]
-    nets = [biases.Frozen(normal(units, 30, seed=100 + k).float(), net.a) for k, net in enumerate(nets)]
+    nets = [biases.Frozen(normal(units, 30, seed=100 + k).float(), net.a[0]) for k, net in enumerate(nets)]
     outputs = torch.stack([limit.linearised(net, x.float(), y, x_test.float(), 0.3)[1] for net in nets])
-    theory = limit.predicted(limit.Kernel.of(x, x_test), y, units, 0.3)
+    theory = limit.predicted(limit.Kernel.of_gates(x, x_test), y, units, 0.3)
     assert (outputs.mean(0) - theory.mean).abs().max() < 5 * outputs.std(0).max() / math.sqrt(100) + 0.01
     assert abs(float(outputs.var(0).mean() / theory.variance.mean()) - 1) < 0.1
     error = (outputs - y_test).square().sum(2).mean()
@@ -126,6 +125,6 @@ def test_gates_that_flip():
 def test_the_effective_ridge_solves_its_equation_whatever_the_ridge(ridge):
     """ridge = m (1 - 2/5 · Σ v / (v + m)); a ridge that is large beside the kernel is its own effective one."""
     values = torch.tensor([4.0, 1.0, 0.25], dtype=torch.float64)
-    m = limit.effective_ridge(values, units=5, classes=2, ridge=ridge)
+    m = limit.effective_ridge(values, units=5, outputs=2, ridge=ridge)
     assert m * (1 - 0.4 * sum(v / (v + m) for v in (4.0, 1.0, 0.25))) == pytest.approx(ridge, rel=1e-6)
     assert ridge < 1e3 or m == pytest.approx(ridge, rel=0.01)

@@ -1,4 +1,4 @@
-"""Recurrent networks: gradients by hand against automatic differentiation, forecasts against a plain loop."""
+"""Recurrent networks: forecasts and training against a plain loop."""
 
 import math
 
@@ -34,36 +34,20 @@ def plain(network, k, x, r=None):
 
 
 @pytest.mark.parametrize("inputs", [0, 1, 2])
-def test_predictions_are_those_of_a_plain_loop(inputs):
-    network, x = small(inputs=inputs), normal(3, 11, inputs)
+@pytest.mark.parametrize("phi", ["relu", "tanh", "identity", torch.nn.functional.softplus])
+def test_predictions_are_those_of_a_plain_loop(inputs, phi):
+    network, x = small(phi, inputs=inputs), normal(3, 11, inputs)
     expected = torch.stack([torch.stack([plain(network, k, row) for row in x]) for k in range(2)])
     assert torch.allclose(recurrent.predict(network, x), expected, atol=1e-12)
-    assert torch.equal(recurrent.predict(network, x[1])[:, 0], recurrent.predict(network, x)[:, 1])
+    assert torch.allclose(recurrent.predict(network, x[1])[:, 0], recurrent.predict(network, x)[:, 1], atol=1e-12)
 
 
-def test_a_window_goes_on_where_another_ends():
-    network, x = small(), normal(3, 20, 2)
-    whole = recurrent.predict(network, x)
-    state = recurrent.states(network, x[:, :8])[:, :, -1]
-    assert torch.allclose(recurrent.predict(network, x[:, 8:], start=state), whole[:, :, 8:], atol=1e-12)
-    elsewhere = normal(2, 7, seed=5)
+def test_a_window_begins_at_its_start():
+    network, x, elsewhere = small(), normal(3, 20, 2), normal(2, 7, seed=5)
     expected = plain(network, 1, x[0], elsewhere[1])
     assert torch.allclose(recurrent.predict(network, x, start=elsewhere)[1, 0], expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("phi", ["relu", "tanh", "identity", torch.nn.functional.softplus])
-@pytest.mark.parametrize("skip, inputs", [(0, 1), (4, 2)])
-def test_gradients_are_those_of_autograd(phi, skip, inputs):
-    network = small(phi, inputs=inputs)
-    x, y = normal(3, 9, inputs, seed=1), normal(3, 9, 3, seed=2)
-    names = [*recurrent.PARAMETERS, "r0"]
-    loss, by_hand = recurrent.loss_and_gradients(network, x, y, names, skip)
-    leaves = [getattr(network, name).requires_grad_() for name in names]
-    outputs = torch.stack([torch.stack([plain(network, k, row) for row in x]) for k in range(2)])
-    losses = (outputs - y)[:, :, skip:].square().mean((1, 2, 3))
-    assert torch.allclose(loss, losses.detach(), atol=1e-12)
-    for name, expected in zip(names, torch.autograd.grad(losses.sum(), leaves), strict=True):
-        assert torch.allclose(by_hand[name], expected, atol=1e-12)
+    each = normal(2, 3, 7, seed=6)  # one for each window
+    assert torch.allclose(recurrent.predict(network, x, start=each)[1, 2], plain(network, 1, x[2], each[1, 2]), atol=1e-12)
 
 
 def wave(steps=800, lead=5):
@@ -88,20 +72,20 @@ def test_training_is_that_of_a_plain_loop(learn):
     """Adam, clipping and the rate along half a cosine, which is next to zero in the end."""
     x, y = (part.double() for part in wave(300))
     start = recurrent.recurrent(8, seed=1, dtype=torch.float64)
-    steps, rate, epsilon = 30, 0.05, 1e-3
-    options = dict(learn=learn, steps=steps, batch=4, window=20, skip=3, rate=rate, epsilon=epsilon, clip=0.5, seed=2)
+    steps, rate = 30, 0.05
+    options = dict(learn=learn, steps=steps, batch=4, window=20, skip=3, rate=rate, clip=0.5, seed=2)
     trained, losses = recurrent.train(start, x, y, **options)
     names = recurrent.PARAMETERS if learn == "all" else ("bias",)
     leaves = {name: getattr(start, name).clone().requires_grad_() for name in names}
     network = recurrent.replace(start, **leaves)
-    optimiser = torch.optim.Adam(list(leaves.values()), lr=rate, eps=epsilon)
+    optimiser = torch.optim.Adam(list(leaves.values()), lr=rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     order = recurrent.Streams(1, 2, recurrent.WINDOWS)
     for now in range(steps):
         index = order.integers(len(x) - 20 + 1, 4)[0][:, None] + torch.arange(20)
         guess = torch.stack([plain(network, 0, row) for row in x[index]])
         loss = (guess - y[index])[:, 3:].square().mean()
-        assert abs(float(loss.detach()) - float(losses[now, 0])) < 1e-6  # clip_grad_norm_ adds 1e-6 to the norm
+        assert abs(float(loss.detach()) - float(losses[now, 0])) < 1e-5  # clip_grad_norm_ adds 1e-6 to the norm
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(leaves.values(), 0.5)

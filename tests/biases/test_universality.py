@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from lib.biases import universality as theory
 from lib.biases.recurrent import Recurrent, predict
-from lib.biases.theory import universality as theory
 
 
 def normal(*shape, seed=0):
@@ -159,15 +159,6 @@ def test_draws_depend_on_the_seed_alone():
     target = torch.zeros(2, 3, dtype=torch.float64)
     shares = [theory.simulate_feedforward(40, target, 0.5, 0.5, 300, seed=1, chunk=chunk) for chunk in (7, 500)]
     assert shares[0] == shares[1]
-
-
-def test_each_tuning_has_the_same_random_units():
-    every = theory.for_each_tuning(theory.hat(), 50, 0.5, seeds=3, seed=2)
-    assert tuple(every) == theory.TUNINGS
-    for tune, units in every.items():
-        alone = theory.from_random_units(theory.hat(), 50, 0.5, tune, seeds=3, seed=2)
-        assert all(torch.equal(a, b) for a, b in zip(units, alone, strict=True))
-    assert torch.equal(theory.for_each_tuning(theory.hat(), 50, 0.5, tunings=("bias",))["bias"].bias[0], theory.hat().bias)
 
 
 def test_kink_tuned_units_bend_where_they_are_wanted():

@@ -77,19 +77,19 @@ def test_it_has_the_known_number_of_parameters():
 
 def test_patches_are_pieces_of_the_images(images):
     pictures = images.x_train[:5, :, :12]  # not square
-    patches = front_ends.random_patches(pictures, 3, 400, seed=1)
+    patches = front_ends._patches(pictures, 3, 400, seed=1)
     every = pictures.unfold(1, 3, 1).unfold(2, 3, 1).reshape(-1, 9)  # all 5 · 14 · 10 pieces
     found = (patches.reshape(400, 1, 9) == every).all(-1)
     assert patches.shape == (400, 3, 3) and found.any(1).all()
     assert found.any(0).double().mean() > 0.35  # of 700 places 400 draws hit 43.5 % on average
-    assert torch.equal(patches, front_ends.random_patches(pictures, 3, 400, seed=1))
+    assert torch.equal(patches, front_ends._patches(pictures, 3, 400, seed=1))
 
 
 def test_filters_are_whitened_patches(images):
     """A filter is Z⁻¹ p for its patch p, Z the covariance of patches plus a twentieth of its mean variance, at unit response."""
     filters = front_ends.patch_filters(images.x_train.double(), 4, side=3, samples=500, seed=2)
     assert filters.shape == (4, 1, 3, 3)
-    patches = front_ends.random_patches(images.x_train.double(), 3, 500, seed=2).flatten(1)
+    patches = front_ends._patches(images.x_train.double(), 3, 500, seed=2).flatten(1)
     patches = patches - patches.mean(1, keepdim=True)
     covariance = patches.mT @ patches / 500
     ridge = covariance + 0.05 * covariance.trace() / 9 * torch.eye(9).double()
@@ -118,8 +118,8 @@ def test_bad_calls_are_answered_in_one_sentence(images):
     filters = torch.zeros(2, 1, 3, 3)
     refused = [
         (lambda: front_ends.front_end("nonsense", images, filters=2, epochs=1), "'nonsense'; choose random or resnet"),
-        (lambda: front_ends.random_patches(x, 17, 5), "patches of side 17 do not fit into images of 16 × 16 pixels"),
-        (lambda: front_ends.random_patches(x[0], 3, 5), r"random_patches: images has shape \(16, 16\)"),
+        (lambda: front_ends.patch_filters(x, 2, side=17), "patches of side 17 do not fit into images of 16 × 16 pixels"),
+        (lambda: front_ends.patch_filters(x[0], 2, side=3), r"patch_filters: images has shape \(16, 16\)"),
         (lambda: front_ends.patch_filters(x, 600, samples=500), "between 1 and the 500 patches that are drawn, got 600"),
         (lambda: front_ends.random_features(x, filters[:, 0]), "random_features: filters has shape"),
         (lambda: front_ends.random_features(x, filters.double()), "filters is float64 and images is float32"),

@@ -7,7 +7,7 @@ wider one with small parameters, (2) a very wide random network contains, by cha
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -265,42 +265,33 @@ def from_random_units(wanted: Units, width: int, gamma: float, tune: str, seeds:
     ones and only weights must be near (the main text); "kink": the bias puts the unit's kink where it is wanted, so that only
     the sign of the input weight and the slope a · b_in matter (ours).
     """
-    return for_each_tuning(wanted, width, gamma, seeds, seed, (tune,))[tune]
-
-
-def for_each_tuning(
-    wanted: Units, width: int, gamma: float, seeds: int = 1, seed: int = 0, tunings: Sequence[str] = TUNINGS
-) -> dict[str, Units]:
-    """`from_random_units` by each way to tune, {tune: Units}, all of the same random units: these are drawn once."""
-    for tune in tunings:
-        if tune not in TUNINGS:
-            raise ValueError(f"tune is one of {', '.join(TUNINGS)}, not {tune!r}")
+    if tune not in TUNINGS:
+        raise ValueError(f"tune is one of {', '.join(TUNINGS)}, not {tune!r}")
     if width < len(wanted.bias) or wanted.b_in.shape[1] != 1 or len(wanted.a) != 1:
         raise ValueError("units must have one input and one output, and there must be at least as many random ones as wanted")
-    made: dict[str, list[Units]] = {tune: [] for tune in tunings}
+    found = []
     for k in range(seeds):
-        drawn = (Streams(1, seed, k).uniform(width, 3, low=-1, high=1)[0] * (gamma + 1)).T.contiguous()
-        for tune, units in made.items():
-            units.append(_nearest(wanted, drawn, tune))
-    return {tune: Units(*(torch.stack(part) for part in zip(*units, strict=True))) for tune, units in made.items()}
+        drawn = Streams(1, seed, k).uniform(width, 3, low=-1, high=1)[0].T * (gamma + 1)
+        found.append(_nearest(wanted, drawn, tune))
+    return Units(*(torch.stack(part) for part in zip(*found, strict=True)))
 
 
 def _nearest(wanted: Units, drawn: Tensor, tune: str) -> Units:
     """`wanted` with the nearest of the random units `drawn` (3, width): input weight, bias, output weight, in their place."""
-    b_in, bias, a = wanted
+    b_in, bias, a = wanted.b_in, wanted.bias[:, None], wanted.a.mT  # (n, 1)
     new_in, new_bias, new_a = drawn
     if tune == "kink":
-        apart = (new_a * new_in - (a[0] * b_in[:, 0])[:, None]).abs_()
-        apart.masked_fill_(torch.sign(new_in) != torch.sign(b_in), math.inf)
+        same_side = torch.sign(new_in) == torch.sign(b_in)
+        apart = (new_a * new_in - a * b_in).abs().where(same_side, math.inf)
     else:  # the parameter that is furthest from the wanted one, (n, width)
-        apart = (new_in - b_in).abs_()
-        for new, old in [(new_a, a[0])] if tune == "bias" else [(new_bias, bias), (new_a, a[0])]:
-            torch.maximum(apart, (new - old[:, None]).abs_(), out=apart)
+        apart = torch.maximum((new_in - b_in).abs(), (new_a - a).abs())
+        if tune == "nothing":
+            apart = torch.maximum(apart, (new_bias - bias).abs())
     chosen: list[int] = []
     for i in range(len(bias)):
         apart[i, chosen] = math.inf  # a unit can stand for one wanted unit only
         chosen.append(int(apart[i].argmin()))
-    tuned = {"nothing": new_bias[chosen], "bias": bias, "kink": bias * new_in[chosen] / b_in[:, 0]}[tune]
+    tuned = {"nothing": new_bias[chosen], "bias": wanted.bias, "kink": wanted.bias * new_in[chosen] / b_in[:, 0]}[tune]
     return Units(new_in[chosen, None], tuned, new_a[None, chosen])
 
 
