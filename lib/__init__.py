@@ -14,24 +14,3 @@ What every page imports: `claims` (statements and verdicts) and `plots` (one fig
 `book` finds, executes, runs and counts pages; no page imports it.
 """
 
-import sys
-from importlib import import_module
-
-ROOMS = ("linear", "data", "complexity", "gated", "relu", "redshift", "biases")
-
-
-def door(room, inside):
-    home = {name: module for module, names in inside.items() for name in names}
-    names = sorted(list(inside) + list(home))
-
-    def get(name):
-        if name in home:
-            value = getattr(import_module(room + "." + home[name]), name)
-        elif name in inside:
-            value = import_module(room + "." + name)
-        else:
-            raise AttributeError(f"there is no {name!r} in {room}; it holds {', '.join(names)}")
-        setattr(sys.modules[room], name, value)
-        return value
-
-    return get, lambda: names, names
