@@ -36,7 +36,7 @@ lab: setup             # the pages in JupyterLab; edits there and in the .md are
 	@$(BIN)/jupyter lab --ip=127.0.0.1
 
 bench: setup           # what the fast paths of the library buy: fast beside plain, equal numbers asserted
-	@$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-json=book/benchmarks.json
+	@$(BIN)/python -m pytest tests/benchmarks --benchmark-enable --benchmark-only --benchmark-json=book/benchmarks.json
 
 clean:
 	rm -rf _build
