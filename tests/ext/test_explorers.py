@@ -8,12 +8,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
-from explorers import EXPLORERS, bokeh_parts, directive, kinks, random_numbers
+from explorers import EXPLORERS, bokeh_parts, directive
 from playwright.sync_api import sync_playwright
 
 from lib import biases
 from lib.book import pages
 from lib.plots import COLOURS
+from tests.ext import explorer_twins as twins
 
 SCRIPTS = pages.ROOT / "book" / "_static" / "explorers"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -23,7 +24,7 @@ def module_of(name):
     return import_module(f"explorers.{name}")
 
 
-CASES = [(name, number) for name in EXPLORERS for number in range(len(module_of(name).SETTINGS))]
+CASES = [(name, number) for name, (settings, _) in twins.TWINS.items() for number in range(len(settings))]
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +79,12 @@ def _numbers(value):
 
 @pytest.mark.parametrize(("name", "number"), CASES)
 def test_the_script_computes_what_lib_computes(tab, name, number):
-    setting = module_of(name).SETTINGS[number]
-    compare(name, computed(tab, name, setting), module_of(name).expected(setting))
+    settings, expected = twins.TWINS[name]
+    compare(name, computed(tab, name, settings[number]), expected(settings[number]))
+
+
+def test_every_explorer_is_compared():
+    assert set(twins.TWINS) == set(EXPLORERS)
 
 
 def test_the_comparison_notices_an_error_of_a_hundred_thousandth():
@@ -99,28 +104,28 @@ def test_browser_and_book_draw_the_same_numbers(tab, seed):
     drawn = tab.evaluate(
         f"[Array.from(Explorers.generator({seed}).uniforms(50)), Array.from(Explorers.generator({seed}).normals(51))]"
     )
-    assert drawn[0] == random_numbers.uniforms(seed, 50).tolist()
-    assert np.allclose(drawn[1], random_numbers.normals(seed, 51), rtol=0, atol=1e-14)
-    assert random_numbers.uniforms(seed, 10, skip=40).tolist() == drawn[0][40:]
+    assert drawn[0] == twins.uniforms(seed, 50).tolist()
+    assert np.allclose(drawn[1], twins.normals(seed, 51), rtol=0, atol=1e-14)
+    assert twins.uniforms(seed, 10, skip=40).tolist() == drawn[0][40:]
 
 
 def test_the_numbers_look_random():
-    uniform, normal = random_numbers.uniforms(5, 200_000), random_numbers.normals(6, 200_000)
+    uniform, normal = twins.uniforms(5, 200_000), twins.normals(6, 200_000)
     assert uniform.min() >= 0 and uniform.max() < 1
     assert abs(uniform.mean() - 0.5) < 5 / math.sqrt(12 * 200_000) and abs(np.corrcoef(uniform[1:], uniform[:-1])[0, 1]) < 0.012
     assert abs(normal.mean()) < 5 / math.sqrt(200_000) and abs(normal.var() - 1) < 5 * math.sqrt(2 / 200_000)
-    between = np.corrcoef(random_numbers.uniforms(5, 50_000), random_numbers.uniforms(6, 50_000))[0, 1]  # neighbouring seeds
+    between = np.corrcoef(twins.uniforms(5, 50_000), twins.uniforms(6, 50_000))[0, 1]  # neighbouring seeds
     assert abs(between) < 5 / math.sqrt(50_000)
 
 
 def test_biases_alone_learn_as_train_biases_does():
     """The explorer's Adam in double precision beside the library's training, which works in single precision."""
-    (net, start), goal, steps = kinks.frozen(16, 4), kinks.target("wave"), 30
-    ours, _ = kinks.learned(net, start, goal, steps)
+    (net, start), goal, steps = twins.frozen(16, 4), twins.target("wave"), 30
+    ours, _ = twins.learned(net, start, goal, steps)
     frozen = biases.Frozen(net.w.float(), net.a.float())
-    data = biases.PreActivations(frozen, kinks.grid().float(), dtype="float32")
-    theirs = biases.train_biases(frozen, data, goal[:, None].float(), epochs=steps, batch=kinks.POINTS, rate=kinks.RATE,
-                                 loss="squared", start=start.float(), constant_rate=True)  # fmt: skip
+    data = biases.PreActivations(frozen, twins.grid().float(), dtype="float32")
+    how = {"batch": twins.KINKS_POINTS, "rate": twins.KINKS_RATE, "constant_rate": True, "loss": "squared"}
+    theirs = biases.train_biases(frozen, data, goal[:, None].float(), epochs=steps, start=start.float(), **how)
     assert torch.allclose(theirs.bias.double(), ours, atol=1e-4)
 
 

@@ -1,7 +1,7 @@
 """Explorers: figures that compute in the reader's browser, each a twin of functions of `lib` that a test holds it against.
 
-`bokeh_parts` has what they are built from, `random_numbers` the numbers that browsers draw as well, `directive` puts one on a
-page. The others are the explorers themselves; their scripts are in book/_static/explorers.
+`bokeh_parts` has what they are built from, `directive` puts one on a page. The others are the explorers themselves; their scripts
+are in book/_static/explorers, and what these should compute is in tests/ext/explorer_twins.py.
 """
 
 # Each with the figure of its page that stands in its place on paper and without scripts.

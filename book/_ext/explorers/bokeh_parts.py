@@ -1,8 +1,8 @@
 """What explorers are built from: figures, controls and rows in the book's style, and the document that a page carries.
 
-An explorer is a module of this package with a Bokeh `layout`, the `SETTINGS` at which a test holds its JavaScript against
-`expected`, which asks `lib`, and a text `ABOUT` it for those who cannot see it. Its numerics and what happens on a touch are in
-book/_static/explorers/<name>.js; models are found there by their `name`.
+An explorer is a module of this package with a Bokeh `layout` and a text `ABOUT` it for those who cannot see it. Its numerics and
+what happens on a touch are in book/_static/explorers/<name>.js, where models are found by their `name`; a test holds the script
+against tests/ext/explorer_twins.py, which asks `lib`.
 """
 
 import json
@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bokeh.embed import json_item
-from bokeh.layouts import row
-from bokeh.models import Button, CustomJS, CustomJSTickFormatter, Model, RadioButtonGroup, Range1d, Select, Slider
-from bokeh.plotting import figure
+from bokeh.models import Button, Column, CustomJS, CustomJSTickFormatter, Model, RadioButtonGroup, Range1d, Row, Select, Slider
+from bokeh.plotting import ColumnDataSource, figure
 from matplotlib.colors import to_hex, to_rgb
 
 from lib.plots import COLOURS, SEQUENCE, luminance
@@ -40,8 +39,6 @@ def palette() -> dict[str, dict[str, str]]:
     named = COLOURS | {f"sequence{k}": colour for k, colour in enumerate(SEQUENCE) if colour not in COLOURS.values()}
     light = {name: colour.lower() for name, colour in named.items()} | INK["light"]
     dark = {name: brightened(colour) for name, colour in named.items()} | INK["dark"] | {"theory": "#ececec"}
-    if len(set(dark.values())) < len(dark) or len(set(light.values())) < len(light):
-        raise ValueError("two colours of the book cannot be told apart in one of the themes")
     return {"light": light, "dark": dark}
 
 
@@ -75,6 +72,11 @@ def legend(made) -> None:
     shown.label_text_color = INK["light"]["ink"]
     shown.label_text_font_size = "12px"
     shown.padding, shown.margin, shown.spacing, shown.glyph_width, shown.label_standoff = 0, 0, 8, 16, 3
+
+
+def source(name: str, *keys: str) -> ColumnDataSource:
+    """Columns of data, empty until the script fills them."""
+    return ColumnDataSource({key: [] for key in keys}, name=name)
 
 
 def span(name: str, start: float, end: float) -> Range1d:
@@ -120,11 +122,16 @@ def button(explorer: str, name: str, label: str, what: str, primary: bool = Fals
 
 def rows(*children: Model, columns: int = 2, narrow: int = 290):
     """Things beside each other in so many columns, in fewer where these would be narrower than `narrow` pixels."""
-    made = row(*children, sizing_mode="stretch_width")
+    made = Row(*children, sizing_mode="stretch_width")
     least = f"minmax(max({narrow}px, {100 // (columns + 1) + 2}%), 1fr)"
     grid = f"display: grid; grid-template-columns: repeat(auto-fit, {least})"
     made.stylesheets = [f":host {{ {grid}; gap: 0.4rem 0.9rem; align-items: end; }}"]
     return made
+
+
+def column(*children: Model) -> Column:
+    """Things below each other."""
+    return Column(*children, sizing_mode="stretch_width")
 
 
 def controls(*children: Model, columns: int = 3):

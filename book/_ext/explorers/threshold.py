@@ -1,19 +1,10 @@
 """When is a bias a bias: constant, scale and margin, and one's place in a phase diagram (on early_linearization/threshold)."""
 
-import math
-
-import torch
 from bokeh.events import Tap
-from bokeh.layouts import column
-from bokeh.models import ColumnDataSource, CustomJS
-from bokeh.models.layouts import Column
+from bokeh.models import CustomJS
 
 from explorers import bokeh_parts as bk
-from explorers.separability import network
-from lib import relu
-from lib.data import tasks
 from lib.plots import COLOURS
-from lib.relu import linearization
 
 ABOUT = (
     "A phase diagram on the left, with the predicted border between networks that a bias makes linear and others; "
@@ -21,84 +12,30 @@ ABOUT = (
     "are on for all items, gating, or off. Sliders set the constant, the initial scale and, for the XOR, the margin."
 )
 SCRIPTS = ("networks",)
-HIDDEN, STEP = 32, {"tree": 0.01, "xor": 0.02}
-SETTINGS = [
-    {"task": "tree", "c": 0.3, "std": 2e-4, "margin": 0.5, "seed": 1, "steps": 400},
-    {"task": "tree", "c": 0.01, "std": 2e-5, "margin": 0.5, "seed": 2, "steps": 700},
-    {"task": "xor", "c": 1.0, "std": 2e-4, "margin": 0.5, "seed": 3, "steps": 900},
-    {"task": "xor", "c": 0.4, "std": 1e-3, "margin": 0.9, "seed": 4, "steps": 600},
-]
 
 
-def data(setting: dict) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs with the constant, and targets."""
-    x, y = tasks.hierarchy(8) if setting["task"] == "tree" else tasks.separability(setting["margin"])
-    y = y if setting["task"] == "tree" else tasks.one_row_per_class(y)
-    return linearization.with_constant(x, setting["c"]), y
-
-
-def expected(setting: dict) -> dict:
-    """Losses of the ReLU and the linear network after training, unit states; for the XOR also preference and directions."""
-    x, y = data(setting)
-    found, kind = {}, setting["task"]
-    for activation in ("linear", "relu"):
-        weights = network(setting["seed"], len(x), HIDDEN, len(y), setting["std"])
-        relu.train(
-            weights, x, y, step=STEP[kind], steps=setting["steps"], every=setting["steps"], reduction="sum", activation=activation
-        )
-        found[activation] = relu.loss(weights, x, y, reduction="sum", activation=activation)
-    found["states"] = {name: float(share) for name, share in relu.unit_states(relu.gates(weights, x)).items()}
-    if kind == "tree":
-        return found | {"border": border(setting["std"], setting["seed"])}
-    directions = linearization.early_directions(x, y)
-    return found | {
-        "preference": linearization.linear_preference(weights, setting["margin"], setting["c"]),
-        "speeds": sorted((one.speed for one in directions), reverse=True),
-    }
-
-
-def border(std: float, seed: int) -> float:
-    """The constant that should turn half of a network's units on, on the tree: read off one without a bias."""
-    x, y = tasks.hierarchy(8)
-    weights = [w[None] for w in network(seed, 9, HIDDEN, len(y), std)]
-    plan = relu.schedule(8 + 2 * math.log10(2e-3 / std), STEP["tree"], 60)
-    strengths = 10 ** torch.linspace(-4, 1, 101, dtype=torch.float64)
-    on = linearization.predicted_on(linearization.without_bias(weights, x, y, **plan), strengths)
-    return float(linearization.threshold(strengths, on)[0])
-
-
-def layout() -> Column:
+def layout() -> bk.Column:
     """A choice of task and sliders above the phase diagram and two curves."""
     name, ink = "threshold", bk.INK["light"]
-    path = ColumnDataSource({key: [] for key in ("t", "relu", "linear", "on", "gating", "off")}, name="path")
+    path = bk.source("path", "t", "relu", "linear", "on", "gating", "off")
     task = bk.choice(name, "task", ("Tree of eight items", "XOR with a margin"))
     task.tags = [{"x": 0, "y": 0}]
     diagrams = []
     logarithmic = {"y_axis_type": "log", "y_range": (7e-7, 6e-3), "x_axis_type": "log", "x_range": (7e-4, 3)}
-    looks = {"tree": ("initial scale σ", logarithmic), "xor": ("margin Δ", {"x_range": (0, 1.6), "y_range": (-0.05, 1.25)})}
-    for key, (label, axes) in looks.items():
-        made = bk.plot(
-            "Phase diagram; the ring is where you are", "bias strength c", label, height=420, name=f"diagram-{key}", **axes
-        )
-        kept = ColumnDataSource({"c": [], "y": [], "colour": []}, name=f"kept-{key}")
+    plain = {"y_range": (-0.05, 1.25), "x_range": (0, 1.6)}
+    for key, label, axes, out_of_sight, *names in (
+        ("tree", "initial scale σ", logarithmic, 1, "predicted border", "linear", "gating"),
+        ("xor", "margin Δ", plain, -9, "“on for all” fastest", "plane", "XOR"),
+    ):
+        about = "Phase diagram; the ring is where you are"
+        made = bk.plot(about, "bias strength c", label, height=420, name=f"diagram-{key}", **axes)
+        kept = bk.source(f"kept-{key}", "c", "y", "colour")
+        edge, now = bk.source(f"border-{key}", "c", "y"), bk.source(f"now-{key}", "c", "y")
         made.scatter("c", "y", source=kept, size=13, marker="square", color="colour", fill_alpha=0.85, line_color=None)
-        source = ColumnDataSource({"c": [], "y": []}, name=f"border-{key}")
-        made.line(
-            "c",
-            "y",
-            source=source,
-            color=COLOURS["theory"],
-            line_width=2.4,
-            line_dash=[6, 4],
-            legend_label="predicted border" if key == "tree" else "“on for all” fastest",
-        )
-        now = ColumnDataSource({"c": [], "y": []}, name=f"now-{key}")
+        made.line("c", "y", source=edge, color=COLOURS["theory"], line_width=2.4, line_dash=[6, 4], legend_label=names[0])
         made.scatter("c", "y", source=now, size=20, fill_color=None, line_color=ink["ink"], line_width=3)
-        for colour, words in (
-            ("linear", "linear" if key == "tree" else "plane"),
-            ("gated", "gating" if key == "tree" else "XOR"),
-        ):
-            made.scatter([1], [-9 if key == "xor" else 1], size=9, marker="square", color=COLOURS[colour], legend_label=words)
+        for colour, words in (("linear", names[1]), ("gated", names[2])):
+            made.scatter([1], [out_of_sight], size=9, marker="square", color=COLOURS[colour], legend_label=words)
         bk.legend(made)
         code = "task.tags[0].x = cb_obj.x; task.tags[0].y = cb_obj.y; Explorers.act('threshold', 'tap')"
         made.js_on_event(Tap, CustomJS(args={"task": task}, code=code))
@@ -126,5 +63,4 @@ def layout() -> Column:
         bk.button(name, "map", "Map it out", "map", primary=True),
         columns=4,
     )
-    curves = column(loss, states, sizing_mode="stretch_width")
-    return column(task, controls, bk.rows(column(*diagrams, sizing_mode="stretch_width"), curves), sizing_mode="stretch_width")
+    return bk.column(task, controls, bk.rows(bk.column(*diagrams), bk.column(loss, states)))

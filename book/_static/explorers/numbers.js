@@ -1,5 +1,5 @@
 /* What the explorers' numerics share: random numbers that a seed fixes, and products of matrices.
-   Twins: book/_ext/explorers/random_numbers.py (generator), lib/linear/draws.py (orthogonal), torch (products).
+   Twins: tests/ext/explorer_twins.py (generator), lib/linear/draws.py (orthogonal), torch (products).
    Classic scripts, so that they load from the file system; under node they fill globalThis.Explorers all the same.
    Matrices are Float64Array, row after row. */
 (function (root) {
