@@ -22,12 +22,19 @@ MARKS = {
     "reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "undetermined": "?", SLIP: "✎", "open": "○",
 }  # fmt: skip
 MAIN = {"reproduced": "holds", "reproduced in part": "in part", "not reproduced": "does not hold"}  # said of a main result
+
+
+def css(verdict: str) -> str:
+    """The class of a verdict's colour."""
+    return verdict.replace(" ", "-")
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
 )
 TEMPLATES.globals |= {"MARKS": MARKS}
 TEMPLATES.filters |= {
-    "css": lambda verdict: verdict.replace(" ", "-"),
+    "css": css,
     "markdown": lambda text: Markup(claims.to_html(text)),
     "main": lambda verdict: MAIN.get(verdict, verdict),
 }
@@ -41,11 +48,9 @@ def counted(rows: Iterable[tuple[Claim, dict | None]], checks: bool = True) -> s
     return ", ".join(words + ([f"{plural(total['checks'], 'check')} of our own code"] if checks and total["checks"] else []))
 
 
-def badge(verdict: str, claim: Claim | None = None) -> str:
-    """A verdict with its mark and colour, as MyST; for one that rests on a recorded run it says so."""
-    by_run = " (recorded)" if claim is not None and claim.finding else ""
-    said = claims.word(claim, verdict) if claim is not None else verdict
-    return f"[{MARKS[verdict]} {said}{by_run}]{{.verdict .{verdict.replace(' ', '-')}}}"
+def badge(verdict: str, said: str) -> str:
+    """Words about a verdict with its mark and colour, as MyST."""
+    return f"[{MARKS[verdict]} {said}]{{.verdict .{css(verdict)}}}"
 
 
 def unmarked(text: str) -> str:
@@ -61,6 +66,11 @@ def short(page: str) -> str:
 def duration(seconds: float) -> str:
     """Seconds as a reader says them: 40 s, 3 min."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def current(path: Path, sources: Iterable[Path]) -> bool:
+    """Whether a file is there and newer than all that it is made from."""
+    return path.exists() and path.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
 
 def div(classes: str, lines: list[str]) -> str:
@@ -140,6 +150,14 @@ class Generated(SphinxDirective):
     @property
     def page(self) -> pages.Page:
         return pages.Page(self.env.docname.removeprefix("book/"), self.root)
+
+    def rows_of(self, page: pages.Page) -> list[tuple[Claim, dict | None]]:
+        """The rows of a page."""
+        return [row for row in verdicts.rows(self.book, [page.name.split("/")[0]]) if row[0].page == page.name]
+
+    def pages_of_part(self) -> list[pages.Page]:
+        """The pages of this document's part."""
+        return [page for page in pages.all_pages(self.root) if page.name.startswith(f"{self.part}/")]
 
     def address(self, page: str) -> str:
         """The address of a page as seen from here; '#' while it is not in the table of contents yet."""

@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+from base import current
+
 from lib import claims
 from lib.book import pages, verdicts
 from lib.files import read_json, write_whole
@@ -58,7 +60,7 @@ def write(app, error) -> None:
         return
     sources = [Path(__file__), *(path for kind in ("claims.yml", "*.ipynb") for path in root.glob(f"book/*/{kind}"))]
     target = folder / "verdicts.json"
-    if not target.exists() or target.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+    if not current(target, sources):
         found = table(root)
         write_whole(folder / "verdicts.csv", as_csv(found))
         write_whole(target, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
@@ -81,7 +83,7 @@ WORDS = {"answer": "The short answer", "explorer": "To play with, in the rendere
 def readable(page: pages.Page) -> Path:
     """A copy of a page's notebook under _build for any Jupyter to show, made again when the page has changed."""
     target = page.root / "_build" / "readable" / f"{page.name}.ipynb"
-    if not target.exists() or target.stat().st_mtime < max(path.stat().st_mtime for path in (page.notebook, Path(__file__))):
+    if not current(target, (page.notebook, Path(__file__))):
         notebook = read_json(page.notebook)
         glued = numbers(notebook)
         for cell in notebook["cells"]:

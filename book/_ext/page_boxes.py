@@ -15,10 +15,6 @@ class Box(Generated):
 
     shows = "claims"
 
-    def rows(self) -> list[tuple[claims.Claim, dict | None]]:
-        """The rows of this page."""
-        return [row for row in verdicts.rows(self.book, [self.part]) if row[0].page == self.page.name]
-
 
 class Glance(Box):
     """The box that opens a page: paper, figures, claims, seconds, downloads."""
@@ -28,7 +24,7 @@ class Glance(Box):
     def text(self) -> str:
         facts = [f"**Paper** {self.options['paper']}"]
         facts += [f"**Remakes** {self.options['remakes']}"] if "remakes" in self.options else []
-        facts.append(f"**Checks** {counted(self.rows(), checks=False)}")
+        facts.append(f"**Checks** {counted(self.rows_of(self.page), checks=False)}")
         taken = freshness.seconds(self.root).get(self.page.name)
         if taken is not None:
             facts.append(f"**Runs in** {taken:.0f} s on a laptop" if taken >= 1 else "**Runs in** under a second")
@@ -67,12 +63,13 @@ class ClaimList(Box):
     option_spec = {"folded": directives.flag}
 
     def text(self) -> str:
-        rows = self.rows()
+        rows = self.rows_of(self.page)
         if not rows:
             return "This page checks no claim."
         groups = {rank: [] for rank in HEADS}
         for claim, record in rows:
-            said, link = badge(verdicts.verdict(claim, record), claim), f"{{claim}}`¶ <{claim.id}>`"
+            verdict, link = verdicts.verdict(claim, record), f"{{claim}}`¶ <{claim.id}>`"
+            said = badge(verdict, claims.word(claim, verdict) + (" (recorded)" if claim.finding else ""))
             groups[claim.rank].append(f"1. {WHOSE.get(claim.kind, '')}{claim.claim} ({claim.where}) {said} {link}")
         text = "\n\n".join(f"{HEADS[rank]}\n\n" + "\n".join(lines) for rank, lines in groups.items() if lines)
         box = dropdown(f"What this page checks ({counted(rows)})", text) if "folded" in self.options else text
@@ -109,7 +106,7 @@ class Recorded(Box):
         facts = [row["finished"][:10], machine, f"{duration(row['seconds'])} on {row['device']}"]
         facts[1:1] = [f"commit `{row['commit'][:7]}`"] if row.get("commit") else []
         state = "" if row["current"] else " The page's code has changed since."
-        apart, everything, here = [], [], {claim.id: (claim, record) for claim, record in self.rows()}
+        apart, everything, here = [], [], {claim.id: (claim, record) for claim, record in self.rows_of(self.page)}
         for name, record in row["results"].items():
             if name not in here:  # the claim has been renamed or given up since
                 continue
@@ -117,7 +114,7 @@ class Recorded(Box):
             verdict = claims.judge(claim, record["measured"], record.get("interval"))
             only_here = claim.verdict == "recorded" or shown is None
             on_page = "–" if only_here else several(claim, shown["measured"], record["measured"])
-            cells = [claim.claim, on_page, several(claim, record["measured"]), badge(verdict)]
+            cells = [claim.claim, on_page, several(claim, record["measured"]), badge(verdict, verdict)]
             everything.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
             if only_here or verdict != shown["verdict"]:
                 apart.append(everything[-1])

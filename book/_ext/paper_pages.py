@@ -2,9 +2,9 @@
 
 import re
 
-from base import MAIN, MARKS, Generated, duration, short, unmarked
+from base import MAIN, Generated, badge, css, duration, short, unmarked
 from docutils import nodes
-from scoreboard import Errata
+from scoreboard import Errata, in_paper
 
 from lib import claims
 from lib.book import freshness, pages, runs, verdicts
@@ -30,11 +30,10 @@ class Results(Generated):
 
     def card(self, claim: Claim, verdict: str) -> str:
         """One main result."""
-        found, style = self.picture(pages.Page(claim.page, self.root), claim.hero), verdict.replace(" ", "-")
+        found, style = self.picture(pages.Page(claim.page, self.root), claim.hero), css(verdict)
         picture = f":img-top: {found[0]}\n:img-alt: {found[1]}\n" if found else ""
-        fields = [f"{word.replace('Figure', 'Fig.')} {getattr(claim, field)}" for word, field in SOURCES if getattr(claim, field)]
-        whose = "found by this book" if claim.author == "book" else ", ".join(fields) or claim.where
-        mark = f"[{MARKS[verdict]} {MAIN.get(verdict, verdict)}]{{.verdict .{style}}}"
+        whose = "found by this book" if claim.author == "book" else in_paper(claim, "") or claim.where
+        mark = badge(verdict, MAIN.get(verdict, verdict))
         link = f"{{claim}}`{short(claim.page)} <{claim.id}>`"
         note = f"\n\n[{claim.note}]{{.card-note}}" if claim.note and "$" not in claim.note else ""
         body = f"{mark} **{claim.result}**{note}\n\n:::{{card-footer}}\n{whose} → {link}\n:::"
@@ -101,8 +100,8 @@ class FigureIndex(Generated):
 
     def drawn_on(self, name: str) -> str:
         """The page of this part that draws a figure of ours."""
-        for page in pages.all_pages(self.root):
-            if page.name.startswith(f"{self.part}/") and name in pages.figures(page):
+        for page in self.pages_of_part():
+            if name in pages.figures(page):
                 return page.name
         raise self.error(f"no page of {self.part} draws a figure named {name}")
 
@@ -125,12 +124,11 @@ class Cost(Generated):
     def text(self) -> str:
         self.env.note_dependency(str(self.book / freshness.SECONDS))
         taken, facts = freshness.seconds(self.root), []
-        for page in pages.all_pages(self.root):
-            if page.name.startswith(f"{self.part}/"):
-                kept = ", ".join(duration(row["seconds"]) for row in runs.recorded(page))
-                more = f"; recorded runs: {kept}" if kept else ""
-                link = self.words(page.name.split("/")[1], page.name)
-                facts.append(f"{link} {taken.get(page.name, 0):.0f} s on a laptop{more}")
+        for page in self.pages_of_part():
+            kept = ", ".join(duration(row["seconds"]) for row in runs.recorded(page))
+            more = f"; recorded runs: {kept}" if kept else ""
+            link = self.words(page.name.split("/")[1], page.name)
+            facts.append(f"{link} {taken.get(page.name, 0):.0f} s on a laptop{more}")
         return "**Cost.** " + " · ".join(facts) + "."
 
 

@@ -21,10 +21,11 @@ SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number", 
 MANY = 1000  # spreads; the number says nothing beyond
 
 
-def in_paper(claim: Claim) -> str:
-    """Where a statement stands in its paper: the words of `where`, figure, table, equation."""
+def in_paper(claim: Claim, where: str) -> str:
+    """Where a statement stands in its paper: words, and figure, table and equation unless these words name them."""
     named = (("Fig.", claim.figure), ("Table", claim.table), ("Eq.", claim.equation))
-    return ", ".join([claim.where, *(f"{word} {number}" for word, number in named if number and number not in claim.where)])
+    found = [f"{word} {number}" for word, number in named if number and number not in where]
+    return ", ".join(filter(None, [where, *found]))
 
 
 class Scoreboard(Generated):
@@ -75,7 +76,7 @@ def card(claim: Claim, record: dict | None, seen: dict | None) -> dict:
         decided = f"decided by the recorded run; on a laptop: {claims.word(claim, laptop)}"
     elif claim.verdict == "recorded":
         decided = "by a recorded run"
-    about = [in_paper(claim), AUTHORS[claim.author], *([RANKS[claim.rank]] if claim.rank != "supporting" else [])]
+    about = [in_paper(claim, claim.where), AUTHORS[claim.author], *([RANKS[claim.rank]] if claim.rank != "supporting" else [])]
     return {
         "claim": claim,
         "verdict": verdict,
@@ -200,8 +201,7 @@ class CostTable(Generated):
     def status(self, page: Page, seconds: float) -> str:
         """Cells, claims, seconds, size, and whether the outputs still hold."""
         notebook, state = pages.stored(page), "stale" if freshness.stale(page) else "fresh"
-        mine = [row for row in verdicts.rows(self.book, [page.name.split("/")[0]]) if row[0].page == page.name]
-        size = f"{page.notebook.stat().st_size / 1e6:.1f} MB"
+        mine, size = self.rows_of(page), f"{page.notebook.stat().st_size / 1e6:.1f} MB"
         cells = [self.words(page.name, page.name), len(pages.code(notebook)), counted(mine), f"{seconds:.1f}", size, state]
         return f"| {' | '.join(map(str, cells))} |"
 

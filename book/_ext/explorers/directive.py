@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from base import TEMPLATES, Generated
+from base import TEMPLATES, Generated, current
 from docutils import nodes
 
 from explorers import EXPLORERS
@@ -59,7 +59,7 @@ def made(name: str, root: Path) -> dict:
     Kept under _build until one of its sources is newer, for Bokeh and torch take their time to load.
     """
     path = root / "_build" / "explorers" / f"{name}.json"
-    if path.exists() and path.stat().st_mtime > max(source.stat().st_mtime for source in sources(name)):
+    if current(path, sources(name)):
         return read_json(path)
     from explorers import bokeh_parts
 
