@@ -101,11 +101,13 @@ def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) ->
     return _activated(z, _layers(weights, z, **kind)[layer])
 
 
+@axes(x="features items")
 def output(weights: Sequence[Tensor], x: Tensor, **kind: Any) -> Tensor:
     """What the network answers, (..., outputs, items); large ensembles are asked one after the other, which bounds memory."""
     many = max(w.shape[:-1].numel() for w in weights) * x.shape[-1] > MANY
-    if many and weights[0].ndim > 2 and x.ndim == 2 and kind.get("fixed") is None:
-        return torch.stack([output(own, x, **kind) for own in zip(*weights, strict=True)])
+    if many and weights[0].ndim > 2 and x.ndim in (2, weights[0].ndim) and kind.get("fixed") is None:
+        inputs = x.expand(len(weights[0]), *x.shape[-2:] if x.ndim == 2 else x.shape[1:])
+        return torch.stack([output(own, each, **kind) for *own, each in zip(*weights, inputs, strict=True)])
     return preactivation(weights, x, len(weights) - 1, **kind)
 
 

@@ -92,10 +92,14 @@ def test_inputs_may_differ_across_the_ensemble():
 
 
 def test_large_ensembles_are_asked_one_after_the_other(monkeypatch):
-    x, weights = random(5, 7), relu.initial_weights([5, 8, 6, 3], 0.7, seeds=4, conditions=(2,), bias=0.3)
-    plain = relu.output(weights, x, bias=0.3)
+    weights = relu.initial_weights([5, 8, 6, 3], 0.7, seeds=4, conditions=(2,), bias=0.3)
+    inputs = random(5, 7), random(2, 1, 5, 7), random(1, 4, 5, 7), random(2, 4, 5, 7)
+    plain = [relu.output(weights, x, bias=0.3) for x in inputs]
     monkeypatch.setattr("lib.relu.networks.MANY", 10)
-    torch.testing.assert_close(relu.output(weights, x, bias=0.3), plain, rtol=1e-13, atol=1e-15)
+    for x, answer in zip(inputs, plain, strict=True):
+        torch.testing.assert_close(relu.output(weights, x, bias=0.3), answer, rtol=1e-13, atol=1e-15)
+    with pytest.raises(ValueError):
+        relu.output(weights, random(2, 5, 7), bias=0.3)
 
 
 def test_a_schedule_takes_the_time_and_looks_evenly():
