@@ -13,4 +13,3 @@ The science, in the order in which its folders may import each other:
 What every page imports: `claims` (statements and verdicts) and `plots` (one figure style); both read files with `files`.
 `book` finds, executes, runs and counts pages; no page imports it.
 """
-

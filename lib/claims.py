@@ -379,7 +379,7 @@ def judge(claim: Claim, measured, interval: dict | None = None) -> str:
         if isinstance(value, float) and not math.isfinite(value):
             raise NotMeasured(f"{claim.id}: the measured value is {value}, not a finite number")
         one = ranges.get(name)
-        if one and is_mean(value, one):
+        if one and not isinstance(value, bool) and is_mean(value, one):
             low, high = claim.holds(one["low"]), claim.holds(one["high"])
             around = not low and not high and one["low"] < most and one["high"] > least  # the whole range of `expect` is inside
             found.append(None if low != high or around else low)

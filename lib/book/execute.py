@@ -13,7 +13,7 @@ from lib.book.pages import Page
 from lib.files import Problem, read_json, write_whole
 
 TIMEOUT = 1800  # seconds that one cell may take
-SENTENCES = ("ClaimError", "NotMeasured", "VerdictChanged", "Problem", "DamagedFile", "MissingFile")  # their words need no traceback
+SENTENCES = ("ClaimError", "NotMeasured", "VerdictChanged", "Problem", "DamagedFile", "MissingFile")  # need no traceback
 
 
 def kernel_environment(root: Path, offline: bool = True) -> dict:

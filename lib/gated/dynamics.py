@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lib.gated.engine import Statistics, Weights, check_weights, gradient, loss, loss_of_statistics, node_gradient
 from lib.gated.network import Data, Network, one_per_seed
-from lib.linear.descent import Recording, descend, one_thread
+from lib.linear.descent import Recording, descend
 
 
 def flow(
@@ -42,8 +42,7 @@ def flow(
         uphill = slope(unpack(flat))
         return torch.cat([uphill[name].reshape(-1) for name in names]).numpy() / -tau
 
-    with one_thread():
-        return unpack(integrate(velocity, start, times, rtol))
+    return unpack(integrate(velocity, start, times, rtol))
 
 
 def _gradient_on(

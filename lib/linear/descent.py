@@ -7,13 +7,10 @@ gradients. Each network learns as it would alone, because every update rule acts
 import math
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Protocol
 
 import torch
-from threadpoolctl import ThreadpoolController
 from torch import Tensor
 from tqdm import tqdm
 
@@ -152,7 +149,7 @@ def descend(
 
     # A bar only where somebody watches a terminal: never into a page, a log file or a test report.
     bar = tqdm(total=steps, desc=label or "steps", disable=not (label and sys.stderr.isatty()), leave=False)
-    with torch.no_grad(), one_thread(), bar:
+    with torch.no_grad(), bar:
         look(0)
         for now in range(steps):
             slopes = gradient(weights)
@@ -164,16 +161,6 @@ def descend(
                 bar.update(now + 1 - bar.n)
     names = seen[0] if seen else {}
     return Recording(torch.tensor(times), {name: torch.stack([row[name] for row in seen]) for name in names})
-
-
-def one_thread() -> AbstractContextManager:
-    """NumPy's products on one thread: for small matrices threads wait for each other longer than they work."""
-    return _openblas().limit(limits=1)
-
-
-@cache
-def _openblas() -> ThreadpoolController:
-    return ThreadpoolController().select(internal_api="openblas")
 
 
 def _same_structure(gradients: Weights, weights: Weights) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.linear.descent import Recording, descend, one_thread
+from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams
 from lib.linear.shapes import WrongAxes, as_array, axes, check_chain
 
@@ -127,8 +127,7 @@ def gradient(
     `preactivation`). The last `detached` units of the last hidden layer are trained on the residual: they see the error of
     the whole network, all others only the error that the network makes without them. Layers below see both.
     """
-    with one_thread():
-        return _on_data(weights, x, y, reduction, detached, **kind)[1](weights)
+    return _on_data(weights, x, y, reduction, detached, **kind)[1](weights)
 
 
 def _on_data(
