@@ -52,3 +52,4 @@ __all__ += ["shapes", "WrongAxes", "as_array", "axes", "check_chain", "matmul", 
 if "OMP_NUM_THREADS" not in os.environ:
     torch.set_num_threads(1)
     threadpool_limits(1)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for libraries that are loaded later: SciPy has its own
