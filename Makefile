@@ -19,11 +19,11 @@ book: setup            # execute stale pages, render to _build/html/index.html
 test: setup            # everything: unit tests, every page, the claims, the rendered book in a browser
 	@command -v chromium chromium-browser google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq install -y chromium >/dev/null; } \
 	  || { echo "the browser tests need Chromium; install it with your package manager"; exit 2; }
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check lib tests data book/_ext book/conftest.py
 	@$(BIN)/python -m pytest tests book --nbval-lax -n 2 --dist loadfile
 
 check: setup           # under a minute: ruff, all unit tests, claims and pages without executing them
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check lib tests data book/_ext book/conftest.py
 	@$(BIN)/python -m pytest tests -m "not slow" -n 2 --dist loadfile
 
 live: setup            # the book in the browser, executed and rendered anew on every save

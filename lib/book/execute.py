@@ -172,6 +172,8 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
     todo.sort(key=lambda page: -known.get(page.name, 0.0))  # the longest first, so that none runs alone at the end
 
     async def every() -> None:
+        # nbclient's own handler would end one kernel and let the other pages go on; Ctrl-C ends them all.
+        asyncio.get_running_loop().add_signal_handler = lambda *_: None
         free = asyncio.Semaphore(workers or os.cpu_count() or 1)
 
         async def one(page: Page) -> None:
