@@ -1,6 +1,7 @@
 """Execution of pages in fresh kernels, several at a time, and notebooks whose rerun changes no byte."""
 
 import asyncio
+import atexit
 import copy
 import json
 import os
@@ -43,8 +44,9 @@ async def execute(page: Page) -> float:
         report = Path(folder, "used.json")
         where = {"metadata": {"path": str(page.markdown.parent)}}
         options = {"timeout": TIMEOUT, "kernel_name": "python3", "resources": where, "extra_arguments": trace.arguments(report)}
+        client = NotebookClient(notebook, **options)
         try:
-            await NotebookClient(notebook, **options).async_execute(env=kernel_environment(page.root))
+            await client.async_execute(env=kernel_environment(page.root))
         except CellExecutionError as error:
             raise Problem(f"{page.name} failed: {told(error)}") from None
         except CellTimeoutError:
@@ -53,6 +55,8 @@ async def execute(page: Page) -> float:
             raise Problem(f"{page.name} failed: its kernel died (was it killed, or out of memory?)") from None
         except (RuntimeError, OSError) as error:  # no kernel, no loopback
             raise Problem(f"{page.name} failed: its kernel does not answer ({' '.join(str(error).split())[:200]})") from None
+        finally:
+            atexit.unregister(client._cleanup_kernel)  # the kernel is gone by now; at exit nbclient would trip over it
         if not report.exists():
             raise Problem(f"{page.name}: the kernel ended without reporting what it used")
         used = read_json(report)
@@ -180,8 +184,10 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
             async with free:
                 try:
                     taken = await execute(page)
-                except Problem as error:
-                    failures.append(str(error))
+                except Exception as error:
+                    if asyncio.current_task().cancelling():  # Ctrl-C; nbclient stumbles over its own cleanup
+                        raise asyncio.CancelledError from None
+                    failures.append(str(error) if isinstance(error, Problem) else f"{page.name} failed: {error!r}")
                     print(f"  {page.name}: FAILED", flush=True)
                 else:
                     note_seconds(page.name, taken, page.root)
