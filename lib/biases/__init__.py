@@ -1,10 +1,10 @@
 """Random weights and learned biases: networks that learn one number per unit.
 
-`networks` are the frozen ones and what their units do, `training` learns biases, masks or everything. `universality` has the
-constructions behind the universality theorems, `limit` the theory of many units, `gated` the closed form of learning with
-gates that stay fixed, `recurrent` the networks with a memory, `task_variance` the question which unit works for which task.
-Inputs are rows here, x (items, inputs), and signals run along rows, (steps, inputs). Losses are means over items:
-cross-entropy or half the squared error, and in `recurrent` the plain mean squared error, as in the paper.
+`networks` are frozen, `training` learns their biases, masks or everything. `universality` has the constructions behind the
+universality theorems, `limit` the theory of many units, `gated` the closed form of learning with fixed gates, `recurrent` the
+recurrent networks, `task_variance` which unit works for which task. Inputs are rows, x (items, inputs), and signals run along
+rows, (steps, inputs). Losses are means over items: cross-entropy or half the squared error, in `recurrent` the mean squared
+error, as in the paper.
 
     import torch
     from lib import biases
@@ -15,19 +15,9 @@ cross-entropy or half the squared error, and in `recurrent` the plain mean squar
 """
 
 from lib.biases import gated, limit, networks, recurrent, task_variance, training, universality
-from lib.biases.networks import (
-    LOSSES,
-    Frozen,
-    PreActivations,
-    accuracy,
-    answers,
-    frozen,
-    mean_loss,
-    parameter_counts,
-    unit_variance,
-)
+from lib.biases.networks import LOSSES, Frozen, PreActivations, accuracy, answers, frozen, parameter_counts, unit_variance
 from lib.biases.training import Learned, train_biases, train_fully, train_masks
 
-__all__ = ["networks", "LOSSES", "Frozen", "PreActivations", "accuracy", "answers", "frozen", "mean_loss"]
+__all__ = ["networks", "LOSSES", "Frozen", "PreActivations", "accuracy", "answers", "frozen"]
 __all__ += ["parameter_counts", "unit_variance", "training", "Learned", "train_biases", "train_fully", "train_masks"]
 __all__ += ["gated", "limit", "recurrent", "task_variance", "universality"]

@@ -1,12 +1,11 @@
 """Learned biases as a gated linear network: with its gates held fixed, learning is linear in the biases, and solved.
 
 A unit with bias b answers g(x) (w·x + b), with the gate g(x) = 1[w·x + b > 0]. `gates` reads the gates off a network; `Gated`
-keeps them whatever the biases do. Half the squared error is then a quadratic form in the biases, and gradient flow has a
-closed form (`Gated.bias_at`). Its twin is `descend`, plain full-batch gradient descent of the network itself, whose gates move.
+holds them fixed. Half the squared error is then a quadratic form in the biases, and gradient flow has a closed form
+(`Gated.bias_at`). Its twin is `descend`, full-batch gradient descent of the network itself, whose gates move.
 
 Bias learning, Section 3, in the manner of the Neural Race Reduction's gated deep linear networks. Inputs are rows, x (items,
-inputs), or their `PreActivations` where these serve several times; targets are y (items, outputs). Everything here is
-float64, because exponentials of small eigenvalues want it, and pre-activations should be too.
+inputs), or their `PreActivations`; targets are y (items, outputs). Everything is float64, and pre-activations should be too.
 """
 
 from dataclasses import dataclass
@@ -14,21 +13,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lib.biases.networks import Frozen, PreActivations, inputs_of, squared_error, targets_of
+from lib.biases.networks import Frozen, PreActivations, pre_activations, squared_error, targets_of
 from lib.biases.training import bias_gradient
 from lib.linear.descent import Recording
 from lib.linear.descent import descend as train
 
 
-def _pre_activations(caller: str, network: Frozen, x: Tensor | PreActivations) -> Tensor:
-    """W x, (seeds, items, units), in double precision."""
-    x = inputs_of(caller, network, x)
-    return x.restored().double() if isinstance(x, PreActivations) else x.double() @ network.w.double().mT
-
-
 def gates(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> Tensor:
     """Which items switch which units on, (seeds, items, units), boolean; bias (seeds, units)."""
-    return _pre_activations("gates", network, x) + bias.double()[:, None] > 0
+    return pre_activations("gates", network, x, torch.float64) + bias.double()[:, None] > 0
 
 
 def descend(
@@ -37,9 +30,9 @@ def descend(
     """Learn the biases, from zero, by full-batch gradient descent on half the squared error, a mean over items.
 
     Records "loss" (times, seeds) and "bias" (times, seeds, units); time is steps times step. `step` is one number, or one for
-    each network, (seeds, 1). The same loss as `train_biases` with loss="squared", without Adam and without batches.
+    each network, (seeds, 1).
     """
-    z, a = _pre_activations("descend", network, x), network.a.double()
+    z, a = pre_activations("descend", network, x, torch.float64), network.a.double()
     y = targets_of("descend", network, y, "squared", len(x), torch.float64)
     one, everything = torch.ones_like(z[..., :1]), torch.arange(len(x), device=z.device)
 
@@ -60,12 +53,10 @@ def descend(
 class Gated:
     """The network with its gates held fixed on x: answers A (G · (W x + b)), linear in b.
 
-    `rates` (seeds, modes) are the eigenvalues of the loss's second derivative H = (Gᵀ G / items) · (Aᵀ A), entry by entry: the
-    speeds at which its eigenvectors `axes` (seeds, units, modes) are learned. Of wide networks only the items · outputs modes
-    that the items can move are kept.
+    `rates` (seeds, modes) are the eigenvalues of the loss's second derivative H = (Gᵀ G / items) · (Aᵀ A), entry by entry, with
+    eigenvectors `axes` (seeds, units, modes). Of wide networks only the items · outputs modes that the items can move are kept.
     """
 
-    network: Frozen
     start_loss: Tensor  # with b = 0, (seeds,)
     pull: Tensor  # minus the gradient at b = 0, (seeds, units)
     rates: Tensor
@@ -97,12 +88,13 @@ class Gated:
 
 def gated_answers(network: Frozen, bias: Tensor, x: Tensor | PreActivations, on: Tensor) -> Tensor:
     """A (G · (W x + b)), (seeds, items, outputs), for gates `on` (seeds, items, units) that need not be the network's own."""
-    return ((_pre_activations("gated_answers", network, x) + bias.double()[:, None]) * on) @ network.a.double().mT
+    z = pre_activations("gated_answers", network, x, torch.float64)
+    return ((z + bias.double()[:, None]) * on) @ network.a.double().mT
 
 
 def hold(network: Frozen, x: Tensor | PreActivations, y: Tensor, on: Tensor) -> Gated:
     """The network with the gates `on` (seeds, items, units) held fixed on the items x, ready to learn y (items, outputs)."""
-    z, a = _pre_activations("hold", network, x), network.a.double()
+    z, a = pre_activations("hold", network, x, torch.float64), network.a.double()
     y, items = targets_of("hold", network, y, "squared", len(x), torch.float64), len(x)
     if on.shape != z.shape:
         raise ValueError(f"hold: gates have shape {tuple(on.shape)}, the network on these items needs {tuple(z.shape)}")
@@ -116,4 +108,4 @@ def hold(network: Frozen, x: Tensor | PreActivations, y: Tensor, on: Tensor) -> 
         rates, left = torch.linalg.eigh(features @ features.mT)
         there = rates > rates.amax(-1, keepdim=True) * 1e-12
         axes = (features.mT @ left) * torch.where(there, rates.clamp(min=1e-300).rsqrt(), 0.0)[:, None]
-    return Gated(network, loss, pull, rates.clamp(min=0), axes)
+    return Gated(loss, pull, rates.clamp(min=0), axes)

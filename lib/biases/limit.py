@@ -5,14 +5,13 @@ Around biases of zero a network of frozen weights is linear in its biases,
     y(x) = y_0(x) + sum_i a_i 1[w_i · x > 0] b_i,
 
 with one random feature per unit: its output weights times its gate. Two items share a unit's gate with probability
-(π - angle)/2π, the arc-cosine kernel of degree zero (Cho and Saul 2009), and output weights of mean zero keep the outputs
-apart. So infinitely many units make a kernel machine for each output, and N units are N random features for all outputs
-together. Their ridge regression behaves like the kernel's with a larger ridge, at which the kernel machines of all outputs
-have N degrees of freedom in all (the equivalent of Jacot et al. 2020 and LeJeune et al. 2024 for random features). Nothing of
-this is in Williams et al.; it is the theory beside their Fig. 1A.
+(π - angle)/2π, the arc-cosine kernel of degree zero (Cho and Saul 2009). So infinitely many units make a kernel machine for
+each output, and N units are N random features for all outputs together. Their ridge regression behaves like the kernel's with
+a larger ridge, at which the kernel machines of all outputs have N degrees of freedom in all (Jacot et al. 2020 and LeJeune et
+al. 2024 for random features). This is not in Williams et al.; it is the theory beside their Fig. 1A.
 
-`predicted` is the theory, `linearised` the simulation that it predicts. Inputs are rows x (items, inputs), targets y (items,
-outputs); numbers are float64. Ridges are in units of the kernel, as if features were divided by sqrt(units) · std(a).
+`predicted` is the theory, `linearised` the simulation. Inputs are rows x (items, inputs), targets y (items, outputs); numbers
+are float64. Ridges are in units of the kernel, as if features were divided by sqrt(units) · std(a).
 """
 
 import math
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lib.biases.networks import Frozen, PreActivations, inputs_of, per_unit
+from lib.biases.networks import Frozen, PreActivations, per_unit, pre_activations
 from lib.linear import axes
 
 
@@ -38,13 +37,13 @@ def gate_kernel(x: Tensor, other: Tensor) -> Tensor:
 
 def shared_gates(network: Frozen, x: Tensor, other: Tensor) -> Tensor:
     """Share (items, others) of a network's units that are active on both items at zero bias: the kernel of N units."""
-    one, two = ((_pre_activations("shared_gates", network, v) > 0).float() for v in (x, other))
+    one, two = ((pre_activations("shared_gates", network, v) > 0).float() for v in (x, other))
     return (one @ two.mT).double().mean(0) / network.units  # sums are whole numbers, exact in float32
 
 
 def gates_flipped(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> float:
     """Share of pairs of a unit and an item whose gate learning has turned; zero as long as the network is linear in b."""
-    z = _pre_activations("gates_flipped", network, x)
+    z = pre_activations("gates_flipped", network, x)
     return float(((z > 0) != (z + per_unit("gates_flipped", network, bias=bias)[:, None] > 0)).double().mean())
 
 
@@ -127,7 +126,7 @@ def linearised(
     """
     if network.seeds != 1:
         raise ValueError("one network at a time: each has biases of its own")
-    gates, gates_test = ((_pre_activations("linearised", network, v)[0] > 0).float() for v in (x, x_test))  # (items, units)
+    gates, gates_test = ((pre_activations("linearised", network, v)[0] > 0).float() for v in (x, x_test))  # (items, units)
     size = float(network.a.double().square().mean().sqrt()) * math.sqrt(network.units)
     a, y = network.a[0].double() / size, y.double()  # a (outputs, units)
     if network.units <= y.numel():
@@ -137,12 +136,6 @@ def linearised(
         features = (a[:, None] * gates).flatten(0, 1)  # (outputs · items, units)
         bias = features.mT @ _ridge(features @ features.mT, y.mT.flatten(), ridge)
     return bias / size, gates_test.double() @ (a * bias).mT
-
-
-def _pre_activations(caller: str, network: Frozen, x: Tensor | PreActivations) -> Tensor:
-    """W x (seeds, items, units)."""
-    x = inputs_of(caller, network, x)
-    return x.restored() if isinstance(x, PreActivations) else x @ network.w.mT
 
 
 def _ridge(square: Tensor, y: Tensor, ridge: float) -> Tensor:

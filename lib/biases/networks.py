@@ -2,12 +2,11 @@
 
     y = A (mask · relu(W x + bias))
 
-W and A are drawn once. A network that learns biases has one number per hidden unit to adjust, a network that learns masks
-has one switch. Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*, Section 3.
+W and A are drawn once. Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*, Section 3.
 
-Inputs are rows, x (items, inputs); pictures (items, height, width) are flattened. Where the same inputs serve several times,
-their `PreActivations` take their place. Ensembles are the first axis: w (seeds, units, inputs), biases and masks (seeds,
-units), outputs (seeds, items, outputs). Arrays of NumPy are welcome, and all is computed in the precision of the network.
+Inputs are rows, x (items, inputs), or their `PreActivations`; pictures (items, height, width) are flattened. Ensembles are the
+first axis: w (seeds, units, inputs), biases and masks (seeds, units), outputs (seeds, items, outputs). NumPy arrays are
+welcome, and all is computed in the precision of the network.
 """
 
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from lib.linear import Streams
 from lib.linear.shapes import check
 
 CACHES = ("int16", "float32", "float64")
+CHUNK = 1000  # items that are computed at a time
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -56,10 +56,6 @@ class Frozen:
     @property
     def outputs(self) -> int:
         return self.a.shape[1]
-
-    def only(self, k: int) -> "Frozen":
-        """The k-th network alone."""
-        return Frozen(self.w[k : k + 1], self.a[k : k + 1], self.first + k)
 
     def __repr__(self) -> str:
         kind = str(self.w.dtype).removeprefix("torch.")
@@ -98,12 +94,12 @@ def parameter_counts(units: int, inputs: int, outputs: int) -> dict[str, int]:
 class PreActivations:
     """W x of every item, computed once, since W never changes: `values` (seeds, items, units) times `scale` (seeds, items, 1).
 
-    "int16" stores them in 16-bit fixed point of each item's own range: the memory of half precision, with an error of at most
-    1/65534 of the item's largest pre-activation. "float32" and "float64" store them exactly; "float64" has them computed in
-    double precision too. Without a `dtype` it is "int16" for networks in single precision and "float64" for those in double.
+    "int16" is 16-bit fixed point in each item's own range, with an error of at most 1/65534 of the item's largest
+    pre-activation; "float32" and "float64" are exact, and "float64" is computed in double precision too. Without a `dtype` it
+    is "int16" for networks in single precision and "float64" for those in double.
     """
 
-    def __init__(self, network: Frozen, x: Tensor, dtype: str | None = None, chunk: int = 1000):
+    def __init__(self, network: Frozen, x: Tensor, dtype: str | None = None):
         dtype = dtype or ("float64" if network.w.dtype == torch.float64 else "int16")
         if dtype not in CACHES:
             raise ValueError(f"dtype is one of {', '.join(CACHES)}, not {dtype!r}")
@@ -113,9 +109,9 @@ class PreActivations:
         self.values = torch.empty(shape, dtype=getattr(torch, dtype), device=x.device)
         self.scale = torch.ones(*shape[:2], 1, dtype=kind, device=x.device)
         w = network.w.to(kind).mT
-        for start in range(0, len(x), chunk):
-            part = slice(start, start + chunk)
-            exact = x[part].to(kind) @ w  # (seeds, chunk, units)
+        for start in range(0, len(x), CHUNK):
+            part = slice(start, start + CHUNK)
+            exact = x[part].to(kind) @ w  # (seeds, items, units)
             if dtype == "int16":
                 self.scale[:, part] = (exact.abs().amax(-1, keepdim=True) / 32767).clamp(min=1e-30)
                 exact = (exact / self.scale[:, part]).round()
@@ -138,18 +134,13 @@ class PreActivations:
 
 
 def answers(
-    network: Frozen,
-    bias: Tensor,
-    x: Tensor | PreActivations,
-    mask: Tensor | None = None,
-    output_bias: Tensor | None = None,
-    chunk: int = 1000,
+    network: Frozen, bias: Tensor, x: Tensor | PreActivations, mask: Tensor | None = None, output_bias: Tensor | None = None
 ) -> Tensor:
     """Outputs A h + output_bias, (seeds, items, outputs), of h = mask · relu(W x + bias).
 
     `bias` and `mask` are (seeds, units), `output_bias` is (seeds, outputs).
     """
-    parts = [h @ network.a.mT for h in _hidden("answers", network, bias, x, mask, chunk)]
+    parts = [h @ network.a.mT for h in _hidden("answers", network, bias, x, mask)]
     return torch.cat(parts, 1) + (0.0 if output_bias is None else output_bias[:, None])
 
 
@@ -161,40 +152,25 @@ def accuracy(
     mask: Tensor | None = None,
     output_bias: Tensor | None = None,
 ) -> Tensor:
-    """Share of items whose largest output is the right one, (seeds,); y (items,) are labels from 0 to outputs - 1."""
+    """Fraction of items whose largest output is the right one, (seeds,); y (items,) are labels from 0 to outputs - 1."""
     y = targets_of("accuracy", network, y, "cross-entropy", len(x))
     return (answers(network, bias, x, mask, output_bias).argmax(-1) == y).double().mean(-1)
-
-
-def mean_loss(
-    network: Frozen,
-    bias: Tensor,
-    x: Tensor | PreActivations,
-    y: Tensor,
-    *,
-    loss: str = "cross-entropy",
-    mask: Tensor | None = None,
-    output_bias: Tensor | None = None,
-) -> Tensor:
-    """The loss that training lowers, one of the LOSSES, on any items, (seeds,)."""
-    y = targets_of("mean_loss", network, y, loss, len(x))
-    return LOSSES[loss](answers(network, bias, x, mask, output_bias), y)[0]
 
 
 def unit_variance(network: Frozen, bias: Tensor, x: Tensor | PreActivations, mask: Tensor | None = None) -> Tensor:
     """Variance of each hidden unit over the items, (seeds, units): the task variance of Appendix F, and Appendix G's."""
     total = square = 0.0
-    for h in _hidden("unit_variance", network, bias, x, mask, chunk=1000):
+    for h in _hidden("unit_variance", network, bias, x, mask):
         total, square = total + h.sum(1, dtype=torch.float64), square + h.square().sum(1, dtype=torch.float64)
     return (square / len(x) - (total / len(x)).square()).clamp(min=0)
 
 
-def _hidden(caller: str, network: Frozen, bias: Tensor, x, mask: Tensor | None, chunk: int) -> Iterator[Tensor]:
-    """Activity mask · relu(W x + bias) of the hidden units, (seeds, items, units), `chunk` items at a time."""
+def _hidden(caller: str, network: Frozen, bias: Tensor, x, mask: Tensor | None) -> Iterator[Tensor]:
+    """Activity mask · relu(W x + bias) of the hidden units, (seeds, items, units), CHUNK items at a time."""
     x, bias = inputs_of(caller, network, x), per_unit(caller, network, bias=bias)
     mask = None if mask is None else per_unit(caller, network, mask=mask)
-    for start in range(0, len(x), chunk):
-        part = slice(start, start + chunk)
+    for start in range(0, len(x), CHUNK):
+        part = slice(start, start + CHUNK)
         z = x.restored(part).to(bias.dtype) if isinstance(x, PreActivations) else x[part] @ network.w.mT
         h = (z + bias[:, None]).relu()
         yield h if mask is None else h * mask[:, None]
@@ -233,6 +209,14 @@ def inputs_of(caller: str, network: Frozen, x: Tensor | PreActivations) -> Tenso
     return x
 
 
+def pre_activations(caller: str, network: Frozen, x: Tensor | PreActivations, dtype: torch.dtype | None = None) -> Tensor:
+    """W x (seeds, items, units), as they are or in the precision `dtype`."""
+    x = inputs_of(caller, network, x)
+    if isinstance(x, PreActivations):
+        return x.restored().to(dtype)
+    return x.to(dtype) @ network.w.to(dtype).mT
+
+
 def per_unit(caller: str, network: Frozen, **named: Tensor) -> Tensor:
     """One tensor, given by its name, as (seeds, units)."""
     ((name, values),) = named.items()
@@ -254,16 +238,10 @@ def targets_of(caller: str, network: Frozen, y: Tensor, loss: str, items: int, d
     if loss == "squared":
         y = y[:, None] if y.dim() == 1 and last == 0 else y
         if tuple(y.shape) != (items, last + 1):
-            raise ValueError(
-                f"{caller}: for squared errors y is (items, outputs), here {(items, last + 1)}, not {tuple(y.shape)}"
-            )
+            raise ValueError(f"{caller}: y must be (items, outputs), here {(items, last + 1)}, not {tuple(y.shape)}")
         return y.to(dtype or network.a.dtype)
-    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-        raise ValueError(
-            f'{caller}: y must be labels, whole numbers from 0 to {last}, not {y.dtype} (loss="squared" takes numbers)'
-        )
-    if tuple(y.shape) != (items,):
-        raise ValueError(f"{caller}: y has shape {tuple(y.shape)} for {items} items; labels are (items,), one whole number each")
+    if tuple(y.shape) != (items,) or y.is_floating_point() or y.dtype == torch.bool:
+        raise ValueError(f"{caller}: y must be {items} labels, whole numbers from 0 to {last}, not {y.dtype} {tuple(y.shape)}")
     if items and not 0 <= int(y.min()) <= int(y.max()) <= last:
         raise ValueError(f"{caller}: labels y run from {int(y.min())} to {int(y.max())}, the network has outputs 0 to {last}")
     return y.long()

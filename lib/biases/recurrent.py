@@ -1,6 +1,6 @@
 """Recurrent networks, trained in all their parameters or in their biases alone.
 
-    r_t = keep · r_{t-1} + beta · phi(W r_{t-1} + B x_t + b),        y_t = C r_t
+    r_t = keep · r_{t-1} + beta · relu(W r_{t-1} + B x_t + b),        y_t = C r_t
 
 Williams et al., Eq. D.2 with keep = -alpha; Euler's method with a leak has keep = 1 - leak and beta = leak (Section 3.2
 leaves the form of the network open). Time runs along rows: x (windows, steps, inputs), y (windows, steps, outputs).
@@ -8,7 +8,7 @@ Ensembles are a leading dimension. The loss is the mean squared error over windo
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,7 +20,6 @@ from lib.linear.shapes import check
 
 PARAMETERS = ("w", "b_in", "bias", "c")
 WINDOWS = 2**30  # the stream of random numbers that training windows come from; no network's parameters do
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "tanh": torch.tanh, "identity": torch.clone}
 
 
 @dataclass(eq=False, repr=False)
@@ -28,8 +27,7 @@ class Recurrent:
     """An ensemble of recurrent networks; see the module's docstring.
 
     w (seeds, units, units), b_in (seeds, units, inputs), bias (seeds, units), c (seeds, outputs, units) and the state r0
-    (seeds, units) before the first step, zero if not given. All without the first axis: a single network. `phi` is one of
-    the ACTIVATIONS or any function that works element by element.
+    (seeds, units) before the first step, zero if not given. All without the first axis: a single network.
     """
 
     w: Tensor
@@ -39,11 +37,8 @@ class Recurrent:
     r0: Tensor | None = None
     keep: float = 0.0
     beta: float = 1.0
-    phi: str | Callable[[Tensor], Tensor] = "relu"
 
     def __post_init__(self):
-        if isinstance(self.phi, str) and self.phi not in ACTIVATIONS:
-            raise ValueError(f"phi is one of {', '.join(ACTIVATIONS)} or a function, not {self.phi!r}")
         if self.w.dim() == 2:
             for name in (*PARAMETERS, "r0"):
                 value = getattr(self, name)
@@ -76,7 +71,6 @@ def recurrent(
     input_scale: float = 1.0,
     output_scale: float = 0.3,
     bias_scale: float = 1.0,
-    phi: str | Callable[[Tensor], Tensor] = "relu",
     seeds: int = 1,
     seed: int = 0,
     first: int = 0,
@@ -91,17 +85,17 @@ def recurrent(
     width = gain * math.sqrt(2 / units) * math.sqrt(3)  # a uniform number in [-w, w] has standard deviation w / sqrt 3
     shapes = ((width, units, units), (input_scale, units, inputs), (bias_scale, units), (output_scale, outputs, units))
     drawn = [streams.uniform(*shape, low=-scale, high=scale).to(device, dtype) for scale, *shape in shapes]
-    return Recurrent(*drawn, keep=1 - leak, beta=leak, phi=phi)
+    return Recurrent(*drawn, keep=1 - leak, beta=leak)
 
 
-def states(network: Recurrent, drives: Iterable[Tensor], start: Tensor) -> Iterator[Tensor]:
-    """The state r_t (seeds, windows, units) after each step, from `start` before the first: the whole model, Eq. D.2.
+def states(network: Recurrent, drives: Iterable[Tensor], windows: int) -> Iterator[Tensor]:
+    """The state r_t (seeds, windows, units) after each step: the whole model, Eq. D.2.
 
     `drives` are B x_t + b (seeds, windows, units), step by step; see `drive`.
     """
-    phi, w, r = ACTIVATIONS.get(network.phi, network.phi), network.w.mT, start
+    w, r = network.w.mT, network.r0[:, None].expand(-1, windows, -1)
     for now in drives:
-        r = network.keep * r + network.beta * phi(r @ w + now)
+        r = network.keep * r + network.beta * torch.relu(r @ w + now)
         yield r
 
 
@@ -110,22 +104,18 @@ def drive(network: Recurrent, x: Tensor) -> Tensor:
     return x @ network.b_in.mT[:, None] + network.bias[:, None, None]
 
 
-def predict(network: Recurrent, x: Tensor, start: Tensor | None = None) -> Tensor:
-    """Outputs (seeds, windows, steps, outputs) for x (windows, steps, inputs), or for one window (steps, inputs).
-
-    Every window begins at the state `start`, (seeds, units) or (seeds, windows, units), the network's r0 if not given.
-    """
+def predict(network: Recurrent, x: Tensor) -> Tensor:
+    """Outputs (seeds, windows, steps, outputs) for x (windows, steps, inputs), or for one window (steps, inputs)."""
     x = _signals("predict", network, x)
     with torch.no_grad():
-        return _outputs(network, x, start)
+        return _outputs(network, x)
 
 
-def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int, start: Tensor | None = None) -> Tensor:
-    """Let the networks live on their own forecasts: after the window x (steps, inputs) of the true signal, `free` more steps.
+def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int) -> Tensor:
+    """Feed networks their own forecasts: after the window x (steps, inputs) of the true signal, `free` more steps.
 
-    For networks whose outputs forecast their inputs. The input at time s is the forecast made at s - lead; the result
-    (seeds, free + lead, inputs) continues the signal from the first step after x. (So `lead` forecasts are made from true
-    inputs before the first prediction based on predictions.)
+    For networks whose outputs forecast their inputs: the input at time s is the forecast made at s - lead. The result
+    (seeds, free + lead, inputs) continues the signal from the first step after x.
     """
     x = _signals("closed_loop", network, x)
     if network.c.shape[1] != x.shape[-1] or len(x) != 1 or not 1 <= lead <= x.shape[1]:
@@ -138,7 +128,7 @@ def closed_loop(network: Recurrent, x: Tensor, free: int, lead: int, start: Tens
             yield drive(network, signal[:, None])[:, 0]
 
     with torch.no_grad():
-        for r in states(network, heard(), _start(network, 1, start)):
+        for r in states(network, heard(), windows=1):
             forecasts.append(r @ network.c.mT)  # (seeds, 1, outputs): the signal at t + lead
     return torch.cat(forecasts[given - lead :], 1)
 
@@ -148,31 +138,27 @@ def train(
     x: Tensor,
     y: Tensor,
     *,
-    learn: str | Sequence[str] = "bias",
+    learn: str = "bias",
     steps: int = 600,
     batch: int = 16,
     window: int = 120,
-    skip: int = 0,
-    start: Tensor | None = None,
     rate: float = 0.05,
     clip: float = 1.0,
     seed: int = 0,
-    label: str = "",
 ) -> tuple[Recurrent, Tensor]:
     """Train on random windows of x (steps, inputs) to answer y (steps, outputs); returns networks and losses (steps, seeds).
 
-    To forecast a signal some steps ahead, x is signal[:-lead] and y is signal[lead:]. `learn` is "bias", "all" (of
-    PARAMETERS), or names, among them "r0", the state before the first step. Adam with a rate that falls along half a cosine;
-    each network's gradient is clipped to norm `clip`. All see the same windows, which start at the state `start`
-    (seeds, units), r0 if not given; their first `skip` steps are not in the loss.
+    To forecast a signal some steps ahead, x is signal[:-lead] and y is signal[lead:]. `learn` is "bias" or "all". Adam with a
+    rate that falls along half a cosine; each network's gradient is clipped to norm `clip`. All see the same windows, each of
+    which starts at r0.
     """
-    names = {"bias": ("bias",), "all": PARAMETERS}.get(learn, learn) if isinstance(learn, str) else tuple(learn)
-    if isinstance(names, str) or not names or not set(names) <= {*PARAMETERS, "r0"}:
-        raise ValueError(f"learn is 'bias', 'all' or some of {', '.join(PARAMETERS)}, r0, not {learn!r}")
+    if learn not in ("bias", "all"):
+        raise ValueError(f"learn is 'bias' or 'all', not {learn!r}")
+    names = PARAMETERS if learn == "all" else ("bias",)
     layout = {"b_in": ["units", "inputs"], "c.T": ["units", "outputs"], "x": ["steps", "inputs"], "y": ["steps", "outputs"]}
     check("train", {"b_in": network.b_in, "c.T": network.c.mT, "x": x, "y": y}, layout)
-    if not 0 <= skip < window <= len(x):
-        raise ValueError(f"a window of {window} steps must fit into {len(x)}, and skip ({skip}) into the window")
+    if not 1 <= window <= len(x):
+        raise ValueError(f"a window of {window} steps must fit into {len(x)}")
     weights = {name: getattr(network, name).clone() for name in names}
     order, losses = Streams(1, seed, WINDOWS), []
 
@@ -181,15 +167,15 @@ def train(
         index = (begin[:, None] + torch.arange(window)).to(x.device)
         leaves = {name: value.detach().requires_grad_() for name, value in weights.items()}
         with torch.enable_grad():
-            error = _outputs(replace(network, **leaves), x[index], start) - y[index]
-            loss = error[:, :, skip:].square().mean((1, 2, 3))
+            error = _outputs(replace(network, **leaves), x[index]) - y[index]
+            loss = error.square().mean((1, 2, 3))
             slopes = torch.autograd.grad(loss.sum(), list(leaves.values()))
         losses.append(loss.detach())
         norm = torch.stack([g.flatten(1).square().sum(1) for g in slopes]).sum(0).sqrt()  # (seeds,)
         shrink = (clip / norm).clamp(max=1.0)
         return {name: g * shrink.view(-1, *[1] * (g.dim() - 1)) for name, g in zip(names, slopes, strict=True)}
 
-    descend(weights, gradient, update=Adam(rate, schedule=cosine(steps)), steps=steps, label=label)
+    descend(weights, gradient, update=Adam(rate, schedule=cosine(steps)), steps=steps)
     return replace(network, **weights), torch.stack(losses)
 
 
@@ -218,17 +204,11 @@ def half_width(correlation: Tensor, level: float = 0.5) -> int:
     return int(below[0])
 
 
-def _outputs(network: Recurrent, x: Tensor, start: Tensor | None) -> Tensor:
+def _outputs(network: Recurrent, x: Tensor) -> Tensor:
     """`predict`, with gradients."""
     drives = drive(network, x.transpose(0, 1)).unbind(1)
-    r = torch.stack(list(states(network, drives, _start(network, len(x), start))), 2)  # (seeds, windows, steps, units)
+    r = torch.stack(list(states(network, drives, len(x))), 2)  # (seeds, windows, steps, units)
     return r @ network.c.mT[:, None]
-
-
-def _start(network: Recurrent, windows: int, start: Tensor | None) -> Tensor:
-    """The state (seeds, windows, units) before the first step."""
-    r = network.r0 if start is None else start
-    return (r[:, None] if r.dim() == 2 else r).expand(network.seeds, windows, network.units)
 
 
 def _signals(caller: str, network: Recurrent, x: Tensor) -> Tensor:

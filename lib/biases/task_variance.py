@@ -64,10 +64,7 @@ def specialised(profiles: np.ndarray, factor: float = 2.0) -> np.ndarray:
 
 
 def single_task(variance: Tensor, factor: float = 2.0) -> float:
-    """Share of units whose task variance (tasks, units) is, for one task, `factor` times that of any other or more.
-
-    No clusters are needed for it. Units that are silent on all tasks do not count as single-task units.
-    """
+    """Fraction of units whose task variance (tasks, units) is positive, and for one task at least `factor` times the next."""
     first, second = variance.double().topk(2, 0).values
     return float(((first >= factor * second) & (first > 0)).double().mean())
 
@@ -91,8 +88,7 @@ def control(bias: Tensor, kind: str, seed: int = 0) -> Tensor:
 
 
 def rectified_variance(mean: Tensor, spread: Tensor) -> Tensor:
-    """Variance of relu(h) for a Gaussian h of this mean and standard deviation: the task variance of a unit whose input is
-    Gaussian over the images of a task, with its bias in the mean."""
+    """Variance of relu(h) for a Gaussian h of this mean and standard deviation: the null model of the task variance."""
     u = mean / spread
     normal = torch.distributions.Normal(torch.zeros_like(u), torch.ones_like(u))
     below, density = normal.cdf(u), normal.log_prob(u).exp()
@@ -102,10 +98,7 @@ def rectified_variance(mean: Tensor, spread: Tensor) -> Tensor:
 
 
 def correlation_over_tasks(variance: Tensor, bias: Tensor) -> Tensor:
-    """Pearson correlation of each unit's task variance with its bias, over the tasks: (tasks, units) twice -> (units,).
-
-    Units whose variance or bias is the same for all tasks have no correlation and are NaN.
-    """
+    """Pearson correlation over tasks of a unit's task variance and bias, (tasks, units) twice -> (units,); NaN for constants."""
     a, b = (v.double() - v.double().mean(0) for v in (variance, bias))
     return (a * b).sum(0) / (a.square().sum(0) * b.square().sum(0)).sqrt()
 

@@ -1,7 +1,7 @@
 """Learning biases, masks or everything by Adam (Williams et al., Section 3 and Appendix G).
 
-Frozen input weights have a gift: W x never changes, so that `PreActivations` compute it once for all items. What is left of a
-training step is elementwise work and a product with one column per output:
+W x never changes, so `PreActivations` compute it once for all items. What is left of a training step is elementwise work and
+a product with one column per output:
 
     h = relu(W x + b),   e = ∂L/∂(A (m · h)),   ∂L/∂b = Σ_items m · 1[h > 0] · Aᵀe,   ∂L/∂m = Σ_items h · Aᵀe.
 
@@ -57,7 +57,6 @@ def train_biases(
     start: Tensor | None = None,
     seed: int = 0,
     constant_rate: bool = False,
-    label: str = "",
 ) -> Learned:
     """Learn the hidden biases by Adam, from `start` (seeds, units), zero if not given.
 
@@ -71,7 +70,7 @@ def train_biases(
         now, slope = bias_gradient(data.values, data.scale, bias, network.a, y, chosen, loss)
         return now, [slope]
 
-    curve = _train([bias], gradient, len(data), epochs, batch, rate, seed, constant_rate, label)
+    curve = _train([bias], gradient, len(data), epochs, batch, rate, seed, constant_rate)
     one = torch.ones_like(bias)
     return Learned(network, bias, one, one, curve, _zeros(network, network.outputs))
 
@@ -89,7 +88,6 @@ def train_masks(
     start: Tensor | None = None,
     seed: int = 0,
     constant_rate: bool = False,
-    label: str = "",
 ) -> Learned:
     """Learn masks: sigmoid(slope · s) while training, with a slope that grows geometrically; s > 0 in the end. Appendix G.
 
@@ -108,7 +106,7 @@ def train_masks(
         now, error = LOSSES[loss](_outputs(network.a * soft[:, None], h), y[chosen])
         return now, [_towards_units(error, network.a, h) * slope * soft * (1 - soft)]
 
-    curve = _train([s], gradient, len(data), epochs, batch, rate, seed, constant_rate, label)
+    curve = _train([s], gradient, len(data), epochs, batch, rate, seed, constant_rate)
     return Learned(network, zero, (s > 0).to(s), torch.sigmoid(slopes[1] * s), curve, _zeros(network, network.outputs))
 
 
@@ -124,7 +122,6 @@ def train_fully(
     seed: int = 0,
     constant_rate: bool = False,
     precision: str = "float32",
-    label: str = "",
 ) -> Learned:
     """The comparison: the same architecture from the same start with all weights and biases trained, y = A relu(W x + b) + c.
 
@@ -146,7 +143,7 @@ def train_fully(
             now = LOSSES[loss](outputs.to(w.dtype), y[chosen])[0]
             return now.detach(), torch.autograd.grad(now.sum(), leaves)
 
-    curve = _train(parameters, gradient, len(x), epochs, batch, rate, seed, constant_rate, label)
+    curve = _train(parameters, gradient, len(x), epochs, batch, rate, seed, constant_rate)
     w, b, a, c = parameters
     one = torch.ones_like(b)
     return Learned(Frozen(w, a, network.first), b, one, one, curve, c)
@@ -200,7 +197,6 @@ def _train(
     rate: float,
     seed: int,
     constant_rate: bool,
-    label: str,
 ) -> Tensor:
     """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds).
 
@@ -215,5 +211,5 @@ def _train(
         return gradients
 
     adam = Adam(rate, schedule=None if constant_rate else cosine(steps))
-    descend(weights, slopes, update=adam, steps=steps, label=label)
+    descend(weights, slopes, update=adam, steps=steps)
     return torch.stack(seen).view(epochs, per_epoch, -1).mean(1)

@@ -50,25 +50,23 @@ def heaviside(x: Tensor) -> Tensor:
 def bounded(units: Units, alpha: int, copies: int | None = None) -> Units:
     """A network with all parameters divided by `alpha`, and each unit repeated `copies` times (alpha² if not given).
 
-    For the ReLU it computes the same function. Proposition 1, Eqs A.1 and A.2. For the Heaviside function alpha copies are
-    right, not alpha²: it does not see the size of its argument.
+    For the ReLU it computes the same function. Proposition 1, Eqs A.1 and A.2. The Heaviside function needs alpha copies.
     """
     copies = alpha**2 if copies is None else copies
     b_in, bias, a = units
     return Units((b_in / alpha).repeat(copies, 1), (bias / alpha).repeat(copies), (a / alpha).repeat(1, copies))
 
 
-def bounded_recurrent(network: Recurrent, alpha: int, recurrent_power: int = 2) -> Recurrent:
+def bounded_recurrent(network: Recurrent, alpha: int) -> Recurrent:
     """The same for recurrent networks, with alpha² copies of each unit.
 
     Every copy hears all alpha² copies of every other, each at 1/alpha of its size: recurrent weights must be divided by
-    alpha² (`recurrent_power` 2), as they are when Proposition 1 is applied to Eq. E.6 and the result brought into the form of
-    Eq. E.12. Power 1 divides them like all other parameters.
+    alpha², as when Proposition 1 is applied to Eq. E.6 and the result brought into the form of Eq. E.12.
     """
     copies = alpha**2
     small = {name: getattr(network, name) / alpha for name in ("b_in", "bias", "c", "r0")}
     times = {"b_in": (1, copies, 1), "bias": (1, copies), "c": (1, 1, copies), "r0": (1, copies)}
-    wide = (network.w / alpha**recurrent_power).repeat(1, copies, copies)
+    wide = (network.w / alpha**2).repeat(1, copies, copies)
     return replace(network, w=wide, **{name: value.repeat(*times[name]) for name, value in small.items()})
 
 
@@ -76,8 +74,7 @@ def bounded_recurrent(network: Recurrent, alpha: int, recurrent_power: int = 2) 
 
 
 def log_luck(parameters: int, near: float, gamma: float) -> float:
-    """Logarithm of the probability that `parameters` uniform numbers in ±(gamma + 1) are all within `near` of given ones
-    below gamma. With the pixels of an image for parameters the probability itself is below the smallest float."""
+    """Logarithm of the probability that uniform numbers in ±(gamma + 1) are all within `near` of given ones below gamma."""
     if not 0 < near <= 1 or gamma <= 0 or parameters < 1:
         raise ValueError(f"near must be in (0, 1] and gamma and parameters positive, got {near}, {gamma} and {parameters}")
     return parameters * math.log(near / (gamma + 1))
@@ -111,18 +108,14 @@ def block_probability(width: int, n: int, parameters: int, near: float, gamma: f
 def mask_probability(width: int, n: int, per_unit: int, near: float, gamma: float) -> float:
     """Probability that *any* mask works for a feed-forward network: P(Binomial(width, p) ≥ n), p the luck of one unit.
 
-    Units are wanted in a given order. Scan them from left to right and take each one that is near the next wanted unit:
-    no mask can do better, and each unit is taken with probability p whatever was wanted. So the number of units scanned
-    until all n are found has a negative binomial law. Not in the paper.
+    Scan the units in order and take each one that is near the next wanted unit: no mask can do better, and each unit is taken
+    with probability p whatever was wanted. Not in the paper.
     """
     return float(stats.binom.sf(n - 1, width, luck(per_unit, near, gamma)))
 
 
 def log10_mask_width(n: int, per_unit: int, near: float, gamma: float, delta: float) -> float:
-    """Decadic logarithm of `mask_width`, also where that is beyond all floats.
-
-    When luck p is rare, the negative binomial law of the width is a gamma law, stretched by 1/p.
-    """
+    """Decadic logarithm of `mask_width`. When luck p is rare, its negative binomial law is a gamma law, stretched by 1/p."""
     log_p = log_luck(per_unit, near, gamma)
     if log_p > math.log(RARE):
         return math.log10(mask_width(n, per_unit, near, gamma, delta))
@@ -130,10 +123,7 @@ def log10_mask_width(n: int, per_unit: int, near: float, gamma: float, delta: fl
 
 
 def mask_width(n: int, per_unit: int, near: float, gamma: float, delta: float) -> int | float:
-    """The least width at which some mask works with probability 1 - delta. Grows like n / p: linearly in n.
-
-    A whole number; rounded to a float where luck is rarer than RARE, and inf beyond all floats.
-    """
+    """The least width at which some mask works with probability 1 - delta, about n / p; a float below RARE, inf beyond all."""
     p = luck(per_unit, near, gamma)
     if p > RARE:
         return n + int(stats.nbinom.ppf(1 - delta, n, p))
@@ -182,8 +172,7 @@ def simulate_recurrent_masks(
 ) -> float:
     """Share of random recurrent networks in which *some* mask selects units near W (n, n) and the other parameters (n, k).
 
-    A unit can stand for wanted unit s if its own weight and its k other parameters are near those of s. Weights between units
-    are drawn for these candidates alone, which changes no probability.
+    Weights between units are drawn only for units whose own weight and k other parameters fit, which changes no probability.
     """
     streams, reach, n = Streams(1, seed), gamma + 1, len(wanted_w)
     alone = torch.cat([wanted_w.diagonal()[:, None], wanted_rest], 1)  # (n, 1 + k)
@@ -214,8 +203,8 @@ def _ordered(fits: Tensor, close: Tensor, n: int, taken: tuple[int, ...] = ()) -
 def log10_recurrent_width(n: int, rest: int, near: float, gamma: float) -> float:
     """Decadic logarithm of the width at which a random recurrent network is expected to have one good mask of n units.
 
-    There are (width choose n) masks, and each is good with probability q^(n (n + rest)), q = near / (gamma + 1): the width
-    grows as q^-(n + rest). No mask can be likely at a smaller width (the first moment bounds the probability). Not in the paper.
+    There are (width choose n) masks, each good with probability q^(n (n + rest)), q = near / (gamma + 1). No mask can be likely
+    at a smaller width, since the first moment bounds the probability. Not in the paper.
     """
     needed = -log_luck(n * (n + rest), near, gamma)  # logarithm of the number of masks that it takes
     low, high = math.log(n), (needed + math.lgamma(n + 1)) / n + math.log(n) + 1
@@ -228,13 +217,11 @@ def log10_recurrent_width(n: int, rest: int, near: float, gamma: float) -> float
 
 
 def sweet_spot(per_unit: int) -> float:
-    """The range gamma at which the least random units are needed, 2 / (per_unit - 2): a closed form for the paper's remark.
+    """The range gamma at which the fewest random units are needed, 2 / (per_unit - 2): a closed form for the paper's remark.
 
     Parameters of size M cost (M/gamma)² copies (step 1), and each copy ((gamma + 1)/near)^per_unit draws (step 2). With one
-    or two parameters per unit that falls without end: infinite, the larger the range the better.
+    or two parameters per unit that falls without end, and the range is infinite.
     """
-    if per_unit < 1:
-        raise ValueError(f"a unit has at least one parameter, got {per_unit}")
     return 2 / (per_unit - 2) if per_unit > 2 else math.inf
 
 
@@ -258,9 +245,8 @@ def hat() -> Units:
 
 
 def from_random_units(wanted: Units, width: int, gamma: float, tune: str, seeds: int = 1, seed: int = 0) -> Units:
-    """What a mask and biases make of `width` random units: each wanted unit is replaced by the nearest random one.
+    """`Units` (seeds, …): each wanted unit, of one input and one output, is replaced by the nearest of `width` random ones.
 
-    For units with one input and one output; returns `Units` with a leading axis of `seeds`, one for each random network.
     tune "nothing": biases stay random and must be near as well (the proof of Theorem 3); "bias": biases are set to the wanted
     ones and only weights must be near (the main text); "kink": the bias puts the unit's kink where it is wanted, so that only
     the sign of the input weight and the slope a · b_in matter (ours).
@@ -312,8 +298,8 @@ def trajectory_error_bound(
 ) -> float:
     """Bound on the summed output error over `steps` steps when n recurrent ReLU units are met within `near`. Eq. D.12.
 
-    With alpha = 0 and beta = 1; `size` bounds all parameters (the paper's R), `largest_x` and `largest_r` the 1-norms of inputs
-    and states. As printed it begins with n; the 1-norm of the output's error grows with the number of outputs instead.
+    For alpha = 0 and beta = 1; `size` (R) bounds all parameters, `largest_x` and `largest_r` the 1-norms of inputs and states.
+    As printed it begins with n; the 1-norm of the output's error grows with the number of outputs instead.
     """
     inside = size * n * (largest_x + largest_r + 1) * powers(size * n, steps - 1) + largest_r
     return (outputs if corrected else n) * steps * inside * near

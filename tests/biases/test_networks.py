@@ -34,23 +34,19 @@ def plain_loop(model, parameters, x, y, epochs, batch, rate, seed):
         schedule.step()
 
 
-def test_a_network_is_its_formula():
-    """Answers, accuracies, losses and variances of an ensemble, also where images come in several chunks or as pictures."""
+def test_a_network_is_its_formula(monkeypatch):
+    """Answers, accuracies and variances of an ensemble, also where images come in several chunks or as pictures."""
     network = biases.frozen(30, 12, 3, scale=0.5, seeds=2, seed=1)
     x, y = rows_and_labels(50, 12, 3)
     bias, mask = 0.3 * Streams(2, 1).normal(30).float(), (Streams(2, 2).uniform(30) > 0.4).float()
     c = Streams(2, 3).normal(3).float()
+    monkeypatch.setattr(biases.networks, "CHUNK", 20)
     for k in range(2):
         h = (x @ network.w[k].T + bias[k]).relu() * mask[k]
         outputs = h @ network.a[k].T + c[k]
-        said = biases.answers(network, bias, x.view(50, 3, 4), mask, c, chunk=20)
+        said = biases.answers(network, bias, x.view(50, 3, 4), mask, c)
         assert torch.allclose(said[k], outputs, atol=1e-6)
         assert biases.accuracy(network, bias, x, y, mask, c)[k] == (outputs.argmax(1) == y).double().mean()
-        loss = biases.mean_loss(network, bias, x, y, mask=mask, output_bias=c)[k]
-        assert torch.allclose(loss, functional.cross_entropy(outputs, y), atol=1e-6)
-        numbers = torch.ones(50, 3)
-        squared = biases.mean_loss(network, bias, x, numbers, loss="squared", mask=mask, output_bias=c)[k]
-        assert torch.allclose(squared, (outputs - 1).square().sum(1).mean() / 2, atol=1e-6)
         variance = biases.unit_variance(network, bias, x, mask)[k]
         assert torch.allclose(variance, h.double().var(0, correction=0), atol=1e-6)
 
@@ -61,7 +57,8 @@ def test_derivatives_of_the_losses_are_those_of_autograd(loss):
     y = Streams(1, 5).integers(3, 7)[0] if loss == "cross-entropy" else Streams(1, 5).normal(7, 3)[0]
     value, error = biases.LOSSES[loss](outputs, y)
     (expected,) = torch.autograd.grad(value.sum(), outputs)
-    assert value.shape == (2,) and torch.allclose(error, expected, atol=1e-12)
+    plain = functional.cross_entropy(outputs[1], y) if loss == "cross-entropy" else (outputs[1] - y).square().sum(1).mean() / 2
+    assert value.shape == (2,) and torch.allclose(value[1], plain) and torch.allclose(error, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["int16", "float32", "float64"])
@@ -75,8 +72,7 @@ def test_the_compiled_loop_is_the_plain_one(kind, precision):
     assert torch.allclose(fast, plain, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_learned_biases_are_those_of_the_plain_loop(digits, seed):
+def test_learned_biases_are_those_of_the_plain_loop(digits, seed=0):
     """To rounding. (In longer training some pre-activation comes within rounding of its threshold.)"""
     x, y = digits.x_train.flatten(1), digits.y_train
     network, bias = biases.frozen(1000, 784, 10, seed=seed), torch.zeros(1000, requires_grad=True)
@@ -123,8 +119,6 @@ def test_full_training_is_that_of_a_plain_loop():
         found = full.network.w[k], full.bias[k], full.network.a[k], full.output_bias[k]
         for p, value in zip(model.parameters(), found, strict=True):
             assert torch.allclose(p, value, atol=1e-5)
-        loss = biases.mean_loss(full.network, full.bias, x, y, output_bias=full.output_bias)[k]
-        assert torch.allclose(loss, functional.cross_entropy(model(x), y), rtol=1e-4)
 
 
 def test_products_in_16_bits_learn_the_same():
@@ -151,9 +145,9 @@ def test_any_regression_in_any_precision(dtype):
         assert said.dtype == dtype and said.shape == (2, 100, outputs)
         error = (said - torch.as_tensor(y).view(100, -1)).square().sum(-1).mean(-1) / 2
         assert (error < 0.3 * np.square(y).sum() / 200).all()
-        assert torch.allclose(biases.mean_loss(network, learned.bias, x, y, loss="squared").double(), error.double(), rtol=1e-4)
         full = biases.train_fully(network, x, y, loss="squared", epochs=60, batch=50, rate=0.01)
-        assert (biases.mean_loss(full.network, full.bias, x, y, output_bias=full.output_bias, loss="squared") < 0.02).all()
+        said = biases.answers(full.network, full.bias, x, output_bias=full.output_bias)
+        assert ((said - torch.as_tensor(y).view(100, -1)).square().sum(-1).mean(-1) < 0.04).all()
     whole = biases.train_biases(network, x, np.arange(100) // 50, loss="squared", epochs=1)  # whole numbers are numbers, too
     assert whole.loss.shape == (1, 2)
 
@@ -187,13 +181,13 @@ def test_networks_are_the_same_in_any_ensemble_and_train_as_if_alone(digits):
         all_three = train(together, x, y, epochs=2)
         for k in range(3):
             alone = biases.frozen(300, 784, 10, seed=7, first=k)
-            assert torch.equal(alone.w, together.only(k).w) and torch.equal(alone.a, together.only(k).a)
+            assert torch.equal(alone.w[0], together.w[k]) and torch.equal(alone.a[0], together.a[k])
             one = train(alone, x, y, epochs=2)
             assert torch.allclose(one.bias[0], all_three.bias[k], atol=1e-5)
             assert torch.allclose(one.soft[0], all_three.soft[k], atol=1e-4)
             assert torch.allclose(one.loss[:, 0], all_three.loss[:, k], atol=1e-5)
     other = biases.frozen(300, 784, 10, seeds=3, seed=8)
-    assert not any(torch.equal(together.only(i).w, other.only(k).w) for i in range(3) for k in range(3))
+    assert not any(torch.equal(together.w[i], other.w[k]) for i in range(3) for k in range(3))
 
 
 def test_weights_fill_their_range():
@@ -203,22 +197,20 @@ def test_weights_fill_their_range():
     assert network.w.shape == (2, 500, 40) and network.a.shape == (2, 7, 500)
     assert (network.seeds, network.units, network.inputs, network.outputs) == (2, 500, 40, 7)
     single = biases.Frozen(network.w[0], network.a[0])
-    assert torch.equal(single.w, network.only(0).w) and torch.equal(single.a, network.only(0).a)
+    assert torch.equal(single.w, network.w[:1]) and torch.equal(single.a, network.a[:1])
 
 
 def test_cached_pre_activations_stand_for_inputs(digits):
     """Exactly stored ones to rounding, those in 16 bits nearly."""
-    network, x, y = biases.frozen(300, 784, 10, seeds=2), digits.x_test, digits.y_test
+    network, x = biases.frozen(300, 784, 10, seeds=2), digits.x_test
     bias, mask = Streams(2, 1).normal(300).float(), (Streams(2, 2).uniform(300) > 0.4).float()
     for dtype, near in (("float64", 1e-5), ("float32", 1e-5), ("int16", 1e-3)):
-        cache = biases.PreActivations(network, x, dtype, chunk=300)
+        cache = biases.PreActivations(network, x, dtype)
         said = biases.answers(network, bias, x, mask)
-        assert torch.allclose(biases.answers(network, bias, cache, mask, chunk=300), said, atol=near * 10)
+        assert torch.allclose(biases.answers(network, bias, cache, mask), said, atol=near * 10)
         assert torch.allclose(
             biases.unit_variance(network, bias, cache, mask), biases.unit_variance(network, bias, x, mask), rtol=near, atol=near
         )
-        loss, exact = (biases.mean_loss(network, bias, v, y, mask=mask) for v in (cache, x))
-        assert torch.allclose(loss, exact, rtol=near)
         assert torch.allclose(cache.restored().float(), x.flatten(1) @ network.w.mT, atol=near)
 
 
@@ -229,7 +221,7 @@ def test_sixteen_bits_are_near(units, size, seed):
     x[3] = 0  # a black image has no range of its own
     network = biases.frozen(units, 5, 2)
     exact = x @ network.w.mT
-    restored = biases.PreActivations(network, x, chunk=7).restored()
+    restored = biases.PreActivations(network, x).restored()
     # half a step of the fixed point, and the rounding of float32 itself
     assert ((restored - exact).abs() <= exact.abs().amax(-1, keepdim=True) * (0.5 / 32767 + 1e-5)).all()
 
@@ -249,20 +241,15 @@ ZERO, X, Y = torch.zeros(1, 3), torch.rand(5, 4), torch.tensor([0, 1, 0, 1, 1])
     [
         (lambda: biases.PreActivations(SMALL, X, "float16"), "int16"),
         (lambda: biases.train_biases(SMALL, X, Y - 1), "labels y run from -1 to 0, the network has outputs 0 to 1"),
-        (lambda: biases.train_masks(SMALL, X, Y + 1), "labels y run from 1 to 2"),
-        (lambda: biases.train_fully(SMALL, X, Y + 1), "labels y run from 1 to 2"),
         (lambda: biases.train_fully(SMALL, X, Y, precision="float16"), "float32, bfloat16"),
         (lambda: biases.accuracy(SMALL, ZERO, X, Y.float()), "whole numbers from 0 to 1, not torch.float32"),
-        (lambda: biases.train_biases(SMALL, X, Y[:4]), "shape .4,. for 5 items"),
-        (lambda: biases.train_biases(SMALL, X, Y[:, None]), "labels are .items,."),
+        (lambda: biases.train_biases(SMALL, X, Y[:4]), "must be 5 labels"),
         (lambda: biases.answers(SMALL, ZERO, X.T), "x has 5 inputs .* the network has 4; are rows and columns swapped"),
-        (lambda: biases.train_biases(SMALL, X.T, Y), "are rows and columns swapped"),
         (lambda: biases.answers(SMALL, ZERO[0], X), "bias has shape .3,., it must be .seeds, units."),
         (lambda: biases.answers(SMALL, ZERO, X, mask=torch.ones(1, 2)), "mask has shape"),
         (lambda: biases.train_biases(SMALL, X, Y, start=torch.zeros(2)), "start has shape"),
         (lambda: biases.train_biases(SMALL, X, Y, loss="hinge"), "cross-entropy, squared"),
         (lambda: biases.train_biases(SMALL, X, Y, loss="squared"), r"here \(5, 2\), not \(5,\)"),
-        (lambda: biases.train_biases(SMALL, X, torch.zeros(4, 2), loss="squared"), r"here \(5, 2\), not \(4, 2\)"),
         (lambda: biases.answers(SMALL, ZERO, biases.PreActivations(biases.frozen(3, 4, 2), X)), "answers: these .* another"),
         (lambda: biases.Frozen(SMALL.w, SMALL.a.mT), "Frozen: a has"),
     ],

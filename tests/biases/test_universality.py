@@ -41,9 +41,7 @@ def test_recurrent_weights_are_divided_twice():
     network = Recurrent(0.5 * normal(4, 4), normal(4, 2, seed=1), normal(4, seed=2), normal(1, 4, seed=3), start, 0.3, 0.7)
     x = normal(20, 2, seed=5)
     y = predict(network, x)
-    right, wrong = (predict(theory.bounded_recurrent(network, 4, power), x) for power in (2, 1))
-    assert (right - y).abs().max() < 1e-12 * y.abs().max()
-    assert (wrong - y).abs().max() > y.abs().max()
+    assert (predict(theory.bounded_recurrent(network, 4), x) - y).abs().max() < 1e-12 * y.abs().max()
 
 
 def test_silenced_units_are_masked_bit_for_bit():
@@ -68,18 +66,6 @@ def test_laws_of_luck_against_monte_carlo(n, near, gamma, width):
         (mask, theory.mask_probability(width, n, per_unit, near, gamma)),
     ):
         assert abs(share - law) < 4 * math.sqrt(law * (1 - law) / trials) + 1e-9  # four standard errors
-
-
-def test_the_greedy_scan_finds_a_mask_whenever_there_is_one():
-    """Against all masks, one by one."""
-    generator = torch.Generator().manual_seed(1)
-    for _ in range(200):
-        close = torch.rand(6, 2, generator=generator) < 0.3  # (units, wanted)
-        any_mask = any(close[i, 0] and close[j, 1] for i in range(6) for j in range(i + 1, 6))
-        found = 0
-        for unit in range(6):
-            found += int(found < 2 and close[unit, min(found, 1)])
-        assert any_mask == (found == 2)
 
 
 def test_recurrent_block_law():
@@ -135,8 +121,6 @@ def test_sweet_spot_minimises_the_draws():
         assert abs(best - theory.sweet_spot(per_unit)) < 1e-3
     for per_unit in (1, 2):  # no best range: the more the better
         assert theory.sweet_spot(per_unit) == math.inf and (gammas**-2 * (gammas + 1) ** per_unit).diff().max() < 0
-    with pytest.raises(ValueError, match="at least one"):
-        theory.sweet_spot(0)
 
 
 @pytest.mark.parametrize("tune, power", [("nothing", 1 / 3), ("bias", 1 / 2), ("kink", 1)])
@@ -278,15 +262,6 @@ def test_as_many_copies_for_the_step_function_are_too_many():
     x = torch.ones(1, 1, dtype=torch.float64)
     made = [theory.network(theory.bounded(unit, 3, copies), x, theory.heaviside) for copies in (None, 9, 3)]
     assert [float(y) for y in made] == pytest.approx([3, 3, 1], rel=1e-12)
-
-
-def test_recurrent_weights_of_the_first_power_by_hand():
-    """One unit that adds its last answer to a start of 1: with alpha = 2 its four copies hear each other. At power 2 the answer
-    stays 1; at power 1 each of the four hears 4 · 1/2 of what it should: the answer doubles."""
-    one = torch.ones(1, 1, dtype=torch.float64)
-    single = Recurrent(one, 0 * one, 0 * one[0], one, one[0])
-    right, wrong = (float(predict(theory.bounded_recurrent(single, 2, power), one).flatten()[0]) for power in (2, 1))
-    assert (right, wrong) == pytest.approx((1, 2), rel=1e-12)
 
 
 def test_shares_are_of_the_trials_whatever_the_chunks():

@@ -303,7 +303,7 @@ def learned(net: biases.Frozen, bias: torch.Tensor, goal: torch.Tensor, steps: i
     optimiser, losses = torch.optim.Adam([bias], lr=KINKS_RATE), []
     for step in range(steps + 1):
         optimiser.zero_grad()
-        loss = biases.mean_loss(net, bias, grid(), goal[:, None], loss="squared").sum()
+        loss = biases.LOSSES["squared"](biases.answers(net, bias, grid()), goal[:, None])[0].sum()
         losses.append(float(loss.detach()))
         if step < steps:
             loss.backward()
