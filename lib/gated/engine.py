@@ -125,7 +125,7 @@ def effective_datasets(network: Network, data: Data) -> Statistics:
 
 
 def path_products(path: Path, weights: Weights) -> tuple[list[Tensor | None], list[Tensor | None]]:
-    """W before and after each edge of a path: lists of W_s̄(p,e) and W_t̄(p,e), None where there is nothing (Fig. 2b)."""
+    """W before and after each edge of a path: lists of W_s̄(p,e) and W_t̄(p,e), None at its ends (Fig. 2b)."""
     before, after = [None], [None]
     for name in path.edges[:-1]:
         before.append(weights[name] if before[-1] is None else weights[name] @ before[-1])

@@ -39,7 +39,7 @@ class NotDiagonalisable(ValueError):
 
 
 class RoughReduction(UserWarning):
-    """The modes do not decouple, and the race is an approximation: the message says by how much."""
+    """The modes do not decouple, and the race is an approximation."""
 
 
 @dataclass
@@ -135,9 +135,8 @@ def _reduce(network: Network, statistics: Statistics, seed: int) -> Reduction:
 def _common_vectors(network: Network, statistics: Statistics) -> dict[str, Tensor]:
     """Candidate singular vectors for all input and output nodes, dict of (size, modes); no mode where there are no data.
 
-    Stack a random positive mixture of all datasets into one symmetric matrix over all inputs and outputs. If Eqs. 7
-    and 8 hold, each of its eigenvectors stays within one mode, and its piece at a node is that node's singular vector.
-    Taking the strongest one, removing its pieces from every node and repeating finds them all.
+    If Eqs. 7 and 8 hold, each eigenvector of a random positive mixture of all datasets, one symmetric matrix over all inputs
+    and outputs, stays within one mode. Taking the strongest, removing its piece from every node and repeating finds them all.
     """
     nodes = network.inputs + network.outputs
     start = dict(zip(nodes, np.cumsum([0] + [network.sizes[v] for v in nodes[:-1]]).tolist(), strict=True))

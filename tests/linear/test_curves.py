@@ -76,7 +76,7 @@ def test_a_window_that_was_not_recorded_is_refused():
     curve = sigmoids(t / 1.05)
     assert float(curves.best_stretch(t, sigmoids(t), curve, until=9.9).amount) == pytest.approx(0.05, abs=2e-3)
     for until in (10.1, 12.0, float("nan"), torch.tensor(11.0)):
-        with pytest.raises(ValueError, match="up to 10, not up to until"):
+        with pytest.raises(ValueError, match="up to 10, not later"):
             curves.best_stretch(t, sigmoids(t), curve, until=until)
     with pytest.raises(ValueError, match="up to 12"):
         curves.best_shift(t, sigmoids(t), curve, until=12.5)

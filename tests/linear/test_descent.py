@@ -87,15 +87,9 @@ def test_either_a_step_or_a_rule():
 
 def test_structures_that_do_not_fit_are_named():
     w = {"a": torch.ones(2), "b": torch.ones(3)}
-    for wrong in ({"a": torch.ones(2)}, [torch.ones(2), torch.ones(3)]):
-        with pytest.raises(
-            WrongAxes, match=r"the gradient must have the structure of the weights, a dict with the keys \['a', 'b'\]"
-        ):
+    for wrong in ({"a": torch.ones(2)}, [torch.ones(2), torch.ones(3)], w | {"b": torch.ones(2)}):
+        with pytest.raises(WrongAxes, match=r"the structure of the weights, \{'a': \(2,\), 'b': \(3,\)\}, not"):
             descend(w, lambda _, wrong=wrong: wrong, step=0.1, steps=1)
-    with pytest.raises(WrongAxes, match=r"the gradient must have the structure of the weights, a list of 1 tensors"):
-        descend([torch.ones(2)], lambda _: [], step=0.1, steps=1)
-    with pytest.raises(WrongAxes, match=r"the gradient of weight 0 has shape \(3,\), the weight \(2,\)"):
-        descend([torch.ones(2)], lambda _: [torch.ones(3)], step=0.1, steps=1)
 
 
 def test_divergence_stops_with_a_message():

@@ -1,6 +1,5 @@
 """Closed forms of deep linear networks against simulation, and the statistics path against automatic differentiation."""
 
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -84,8 +84,7 @@ def compressed(w1: Tensor, w2: Tensor) -> tuple[Tensor, Tensor]:
 def aligned_pathways(inputs: Tensor, y: Tensor, strength: float | Tensor) -> list[Tensor]:
     """[w1, w2] that start exactly along the first gradient: W2 W1 = strength · U Vᵀ of each Sigma_yx(p), balanced.
 
-    Small random weights do this by themselves before anything is visible (silent alignment), with a strength of
-    hidden · variance / 2. From here training is deterministic: the race reduction without a fitted constant.
+    Small random weights do this by themselves (silent alignment), with a strength of hidden · variance / 2.
     """
     u, s, vt = torch.linalg.svd(y @ inputs.mT, full_matrices=False)
     root = torch.as_tensor(strength, dtype=s.dtype).expand(inputs.shape[-3]).sqrt()[:, None, None]
@@ -148,7 +147,6 @@ def train(
     detached: Collection[int] = (),
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
     answers: bool = False,
-    label: str = "gated pathways",
 ) -> Recording:
     """Gradient descent in place; records "loss" (times, *ensemble) of the whole network, with `answers` also its sum over open
     pathways, "output" (times, *ensemble, outputs, items), and what `observe` returns.
@@ -162,5 +160,5 @@ def train(
         seen = {"loss": 0.5 * (output - y).square().sum((-2, -1)) / items} | ({"output": output} if answers else {})
         return seen | observe(w) if observe else seen
 
-    plan = dict(step=step, steps=steps, every=every, momentum=momentum, observe=watch, label=label)
-    return descend(weights, gradient_on(inputs, y, reduction=reduction, detached=detached), **plan)
+    slope = gradient_on(inputs, y, reduction=reduction, detached=detached)
+    return descend(weights, slope, step=step, steps=steps, every=every, momentum=momentum, observe=watch)

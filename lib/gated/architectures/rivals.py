@@ -9,12 +9,13 @@ domain one rival is an exact solution: `winding_weights`.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from lib.gated.architectures.routing import Task, all_routes, over, route_losses
+from lib.gated.architectures.routing import Task, all_routes, trained_and_not
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams, random_matrix
 from lib.linear.shapes import axes
@@ -173,10 +174,7 @@ def train_to_the_end(
         step = torch.minimum(pace * (into + within + at_rest + out).sqrt() / steep, last / (stiff * into * out))
         return [step[:, None, None] * one for one in slope]
 
-    def look(w: list[Tensor]) -> dict[str, Tensor]:
-        losses = route_losses(w, task)
-        return {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
-
+    look = partial(trained_and_not, task=task, mask=mask)
     run = descend(moving, paced, step=1.0, steps=steps, every=every or steps, observe=look)
     put_back(moving)
     return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
@@ -185,10 +183,9 @@ def train_to_the_end(
 def _moving_part(weights: list[Tensor]) -> tuple[list[Tensor], Tensor | float, Callable[[list[Tensor]], None]]:
     """Weights with fewer hidden units that train alike, the squared length that never moves, and the way back, in place.
 
-    If the hidden matrix starts as s times an orthogonal O, gradients never leave a small space: encoders stay in the span Q of
-    their own columns and of Oᵀ times the decoders' rows, decoders in O Q, and the hidden matrix changes by O Q (...) Qᵀ alone.
-    In these bases it starts as s times the identity, with as many units as there are columns and rows. Exact for any data,
-    mask and steps; the weights themselves come back where that saves nothing, or where the hidden matrix is not orthogonal.
+    If the hidden matrix starts as s times an orthogonal O, encoders stay in the span Q of their own columns and of Oᵀ times the
+    decoders' rows, decoders in O Q, and the hidden matrix changes by O Q (...) Qᵀ alone: in these bases it starts as s times
+    the identity. Exact; the weights themselves come back where that saves nothing or the hidden matrix is not orthogonal.
     """
     encoders, middle, decoders = (w.double() for w in weights)
     hidden, span = middle.shape[-1], encoders.shape[-1] + decoders.shape[-2]

@@ -1,9 +1,8 @@
 """The routing network of the neural race: M input domains, one shared hidden pathway, M output domains.
 
-Each of the M² routes (in at one domain, out at another) is a path of a gated network; each example opens one route.
-Stack the M encoders side by side and the M decoders on top of each other, and the whole network is three matrices, its
-map an (M · outputs) × (M · features) matrix of blocks, one per route, of which training observes those in `mask`. So
-all routes, and with a leading dimension all seeds and all masks, train as one batched product of matrices.
+Each of the M² routes is a path of a gated network, and each example opens one. With the M encoders side by side and the M
+decoders on top of each other the network is three matrices, and its map has one block per route, of which training observes
+those in `mask`: all routes, seeds and masks train as one batched product.
 
 Weights are a list [encoders (seeds, hidden, M · features), hidden (seeds, hidden, hidden), decoders (seeds, M · outputs,
 hidden)]; a mask is (M, M) or (seeds, M, M) with rows for output domains and columns for input domains.
@@ -56,13 +55,20 @@ def shared_task(x: Tensor, y: Tensor, domains: int) -> Task:
 
 def circulant(domains: int, trained: int) -> Tensor:
     """Input domain i is trained with the outputs i, i+1, …, i + trained - 1, cyclically: (M, M) (Neural Race, Fig. 4d)."""
-    return _checked((torch.arange(domains)[:, None] - torch.arange(domains)) % domains < trained, trained)
+    _check_number(trained, domains)
+    return (torch.arange(domains)[:, None] - torch.arange(domains)) % domains < trained
 
 
 def blocks(domains: int, number: int) -> Tensor:
     """`number` groups of domains, each trained completely within itself and never with another group."""
+    _check_number(number, domains)
     group = torch.arange(domains) * number // domains
-    return _checked(group[:, None] == group, number)
+    return group[:, None] == group
+
+
+def _check_number(number: int, domains: int) -> None:
+    if not 1 <= number <= domains:
+        raise ValueError(f"with {domains} domains this number must lie between 1 and {domains}, not {number}")
 
 
 def star(domains: int) -> Tensor:
@@ -82,12 +88,6 @@ def scattered(domains: int, trained: int, seed: int = 0) -> Tensor:
         if not mask[a, d] and not mask[c, b]:
             mask[a, b] = mask[c, d] = False
             mask[a, d] = mask[c, b] = True
-    return mask
-
-
-def _checked(mask: Tensor, number: int) -> Tensor:
-    if not 1 <= number <= len(mask):
-        raise ValueError(f"with {len(mask)} domains this number must lie between 1 and {len(mask)}, not {number}")
     return mask
 
 
@@ -122,8 +122,8 @@ def never_together(mask: Tensor) -> Tensor:
 def step_of_rate(rate: float | Tensor, task: Task, mask: Tensor) -> float | Tensor:
     """The `step` = 1/tau that does what learning rate λ = `rate` does in the paper's programs, for one mask or each of several.
 
-    Their loss is the mean squared error over items *and outputs*, without the half, summed over trained routes; ours is half
-    the squared length of the error, averaged over items and routes. So step = λ · routes · 2 / outputs.
+    Their loss is the mean squared error over items *and outputs*, without the half, summed over trained routes: λ · routes · 2 /
+    outputs.
     """
     routes = mask.sum((-2, -1))
     return rate * (int(routes) if mask.ndim == 2 else routes) * 2 / task.sizes[1]
@@ -182,9 +182,7 @@ def train(
     step = one_per_seed(step.to(weights[0])) if isinstance(step, Tensor) else step
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
-        losses = route_losses(w, task)
-        seen = {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
-        return seen | (observe(w) if observe else {})
+        return trained_and_not(w, task, mask) | (observe(w) if observe else {})
 
     few = 2 * int(mask.sum(-2).max()) <= mask.shape[-1] and task.sizes[2] >= 16  # gathering decoders then costs less
     slope = (few_routes if few else all_routes)(task.yx, task.variance, mask, weights[0])
@@ -243,6 +241,12 @@ def few_routes(yx: Tensor, variance: Tensor, mask: Tensor, like: Tensor) -> Grad
         return [matmul(middle.mT, back.mT), matmul(back.mT, encoders.mT), read.reshape(decoders.shape)]
 
     return gradient
+
+
+def trained_and_not(weights: Sequence[Tensor], task: Task, mask: Tensor) -> dict[str, Tensor]:
+    """The mean losses over routes that are `trained` and `untrained`, (seeds,) each."""
+    losses = route_losses(weights, task)
+    return {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
 
 
 @axes(values="domains domains", mask="domains domains")
@@ -325,8 +329,8 @@ def _routed(network: Network, x: Tensor, y: Tensor, out: Tensor, into: Tensor) -
 def sharing_network(x: Tensor, y: Tensor, domains: int, degrees: Sequence[int], hidden: int) -> tuple[Network, Data]:
     """Routing through separate hidden pathways, of which each serves a group of inputs and a group of outputs (Fig. 5a).
 
-    `degrees` lists numbers of routes per pathway, squares of divisors of `domains`: (1,) is a pathway for each route,
-    (domains²,) one for all, and (1, domains²) has both kinds side by side. All routes are trained. Returns Network, Data.
+    `degrees` lists numbers of routes per pathway, squares of divisors of `domains`: (1,) is a pathway for each route, (1,
+    domains²) has these beside one for all. All routes are trained. Returns Network, Data.
     """
     items, edges = x.shape[-1], []
     sizes = {f"in{i}": x.shape[0] for i in range(domains)}
