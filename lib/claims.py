@@ -367,7 +367,7 @@ def judge(claim: Claim, measured, interval: dict | None = None) -> str:
 
     A mean over seeds is judged by its interval: if that crosses the bound, this part is undetermined, without exception. The
     whole is then undetermined, too, unless another part holds and yet another fails. What is not a mean (a worst case, a
-    number that no seed moves) is judged by itself.
+    number that no seed moves) is judged by itself. A claim that is declared undetermined stays so without an interval (`Check`).
     """
     ranges, found = intervals(interval), []
     _, least, most = relation(claim)

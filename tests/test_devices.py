@@ -178,7 +178,7 @@ def drawn(device):
     target = points[:, 0].expand(3, -1)
     run = trained_networks.fit_network(plain, points, target, "relu", rate=0.01, steps=4, every=2)
     mixed = trained_networks.shuffled(plain)
-    return layers, run.values, mixed, trained_networks.render(plain, "relu", 6), trained_networks.weight_magnitude(plain)
+    return layers, run.values, mixed, trained_networks.render(plain, "relu", 6)
 
 
 def pictured(device):
@@ -243,7 +243,6 @@ CASES = {
     "redshift.random_networks.traversal": lambda device: random_networks.traversal(3, 6, device=device),
     "redshift.random_networks.draw": drawn,
     "redshift.random_networks.images": pictured,
-    "redshift.random_networks.unbiased_images": lambda device: random_networks.unbiased_images(2, 8, device=device),
     "redshift.trained_networks.learn_modulo_sums": lambda device: trained_networks.learn_modulo_sums(
         "relu", (1.0, 2.0), (2, 3), 0.5, numbers=5, width=8, steps=4, every=2, device=device
     ),

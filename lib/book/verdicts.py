@@ -102,7 +102,7 @@ def plural(number: int, word: str) -> str:
 
 
 def score(book: Path) -> str:
-    """The scoreboard in one sentence, as README and front page show it: the papers' results and our own apart."""
+    """The scoreboard in one sentence, for README: the papers' results and our own apart."""
     total = count(rows(book))
     main, own, statements, findings = (total[name] for name in GROUPS[:4])
     words = ", ".join(f"{statements[verdict]} {verdict}" for verdict in claims.VERDICTS if statements[verdict])

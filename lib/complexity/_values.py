@@ -8,10 +8,7 @@ from lib.linear.shapes import WrongAxes
 
 
 def values_on_grid(caller: str, y: Tensor | np.ndarray, dims: int) -> Tensor:
-    """`y` as a floating-point tensor (..., m1, ..., m_dims) with at least two points along each axis of the grid.
-
-    Integers and lists become float64. What does not fit is refused in one sentence that names the axis.
-    """
+    """`y` as a floating-point tensor (..., m1, ..., m_dims) with at least two points along each axis of the grid."""
     y = torch.as_tensor(y)
     if y.is_complex():
         raise WrongAxes(f"{caller}: y is complex; a real function is needed, for example y.real or y.abs()")
@@ -31,8 +28,7 @@ def value_range(y: Tensor, dims: int = 2) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def centred(y: Tensor, dims: int = 2) -> Tensor:
-    """Functions with their mean removed (a large mean leaves rounding errors in every coefficient); exactly 0 where
-    they are constant."""
+    """Functions without their mean, which would leave rounding errors in every coefficient; exactly 0 where constant."""
     _, _, flat = value_range(y, dims)
     return (y - y.mean(dim=tuple(range(-dims, 0)), keepdim=True)).masked_fill_(flat, 0)
 

@@ -28,10 +28,9 @@ def of(
 ) -> Tensor | dict[str, Tensor]:
     """The complexity of a function of `dims` variables on [-1, 1]: one number per function, shape (...).
 
-    `function` is either values on a regular grid, (..., m1, ..., m_dims), or a callable (a `torch.nn.Module`, too) that
-    is evaluated at the rows of `grid(m, dims)`. It may return (points,), (points, outputs), where each output is a
-    function of its own, or (..., points, 1) and (..., points) for an ensemble of functions. Modules get points of their
-    own precision and device, other callables float64 on the processor.
+    `function` is either values on a regular grid, (..., m1, ..., m_dims), or a callable that is evaluated at the rows of
+    `grid(m, dims)`, a `torch.nn.Module` in its own precision and on its device. It may return (points,), (points,
+    outputs), where each output is a function of its own, or (..., points, 1) and (..., points) for an ensemble.
 
     `measure` is one of MEASURES, with `options` for it; None returns a dict of all of them. The cosine measure has
     neither a floor nor a blind spot, so it is the default.

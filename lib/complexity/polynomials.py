@@ -21,11 +21,8 @@ def polynomial(
     """Mean order of a function of `dims` variables in a basis of orthogonal polynomials; (..., m, m) to (...).
 
     The coefficients are the least-squares fit under the weight for which the basis is orthogonal, 1/sqrt(1 - x^2) for
-    Chebyshev and 1 for Legendre, integrated over each grid cell. The fit is exact for polynomials up to `order`. On an
-    equispaced grid only about 2.5 sqrt(m) orders can be told apart (the default, for each side by itself: the fit's
-    condition number stays below 3); above that, high orders pass for low ones.
-
-    Neural Redshift Section 2 (C_Chebyshev) and Appendix D, with the weight and the order corrected.
+    Chebyshev and 1 for Legendre, integrated over each grid cell; it is exact for polynomials up to `order`, by default
+    `default_order` of each side. Neural Redshift Section 2 (C_Chebyshev), Appendix D; weight and order corrected.
     """
     y = values_on_grid("polynomial", y, dims)
     fits = [_fit_matrix(m, basis, default_order(m) if order is None else order) for m in y.shape[-dims:]]
@@ -46,31 +43,25 @@ def polynomial_as_printed(
     y: Tensor | np.ndarray, basis: str = "chebyshev", order: int = 100, border: int = 3, constant: bool = True, dims: int = 2
 ) -> Tensor:
     """The polynomial measure exactly as printed: c_n = (2n+1)/2 times the trapezoid integral of f P_n, for either
-    basis, with a border of the grid left out; (..., m, m) to (...).
+    basis, with a border of the grid left out; (..., m, m) to (...). Neural Redshift Appendix D.
 
-    The prefactor is Legendre's, and 58 samples cannot resolve order 100: kept to show what it does. Neural Redshift
-    Appendix D.
+    The prefactor is Legendre's, and 58 samples cannot resolve order 100: kept to show what it does.
     """
     y = values_on_grid("polynomial_as_printed", y, dims)
-    for axis in range(-dims, 0):
-        if y.shape[axis] < 2 * border + 2:
-            raise ValueError(
-                f"axis {axis} of y has {y.shape[axis]} points, which leaves fewer than two inside a border of {border}"
-            )
-    inner = y[(..., *[slice(border, m - border) for m in y.shape[-dims:]])]
-    return _mean_order(
-        along_each_axis(inner, [_printed_matrix(m, basis, order, border) for m in y.shape[-dims:]]), constant, dims
-    )
+    sides = y.shape[-dims:]
+    if min(sides) < 2 * border + 2:
+        raise ValueError(f"a grid of {tuple(sides)} points leaves fewer than two inside a border of {border}")
+    inner = y[(..., *[slice(border, m - border) for m in sides])]
+    return _mean_order(along_each_axis(inner, [_printed_matrix(m, basis, order, border) for m in sides]), constant, dims)
 
 
 def default_order(m: int) -> int:
-    """The highest polynomial order that m equispaced samples tell apart: 2.5 sqrt(m), 20 for 64 samples."""
+    """The highest polynomial order that m equispaced samples tell apart: 2.5 sqrt(m), where `condition` is below 3."""
     return int(2.5 * math.sqrt(m))
 
 
 def condition(m: int, basis: str, order: int) -> float:
-    """Condition number of the least-squares fit behind `polynomial` (columns normalised): 1 is perfect, above 1e16 all
-    digits are lost."""
+    """Condition number of the least-squares fit behind `polynomial` (columns normalised): 1 is perfect."""
     design = _design(m, basis, order)
     return float(np.linalg.cond(design / np.linalg.norm(design, axis=0)))
 
@@ -84,8 +75,7 @@ def _basis(name: str, x: np.ndarray, order: int) -> np.ndarray:
 
 
 def _design(m: int, basis: str, order: int) -> np.ndarray:
-    """Basis functions on the grid, times the square root of the weight that makes them orthogonal, integrated over each
-    grid cell."""
+    """Basis functions on the grid times the root of their weight, integrated over each grid cell: (m, order + 1)."""
     x = np.linspace(-1, 1, m)
     edges = np.concatenate([[-1], (x[1:] + x[:-1]) / 2, [1]])
     weight = np.diff(np.arcsin(edges) if basis == "chebyshev" else edges)
@@ -96,9 +86,7 @@ def _design(m: int, basis: str, order: int) -> np.ndarray:
 def _fit_matrix(m: int, basis: str, order: int) -> Tensor:
     """The linear map from samples to least-squares coefficients: (order + 1, m)."""
     design = _design(m, basis, order)
-    x = np.linspace(-1, 1, m)
-    root_weight = design[:, 0] / _basis(basis, x, 0)[:, 0]
-    return torch.from_numpy(np.linalg.pinv(design) * root_weight)
+    return torch.from_numpy(np.linalg.pinv(design) * design[:, 0])  # order 0 is 1: its column is the root of the weight
 
 
 @lru_cache(maxsize=32)

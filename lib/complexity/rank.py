@@ -8,11 +8,8 @@ from lib.linear.shapes import axes
 
 @axes(matrix="rows columns")
 def effective_rank(matrix: Tensor) -> Tensor:
-    """exp of the entropy of the normalised singular values of `matrix` (..., rows, columns): n for n equal ones, 1 when a
-    single one dominates, 0 for a matrix of zeros; shape (...).
-
-    Early Linearization Eq. 1, without the minus sign that is printed in front of it.
-    """
+    """exp of the entropy of the normalised singular values of `matrix` (..., rows, columns): n for n equal ones, 0 for a
+    matrix of zeros; shape (...). Early Linearization Eq. 1, without the minus sign that is printed in front of it."""
     return _rank_of(torch.linalg.svdvals(matrix))
 
 

@@ -18,10 +18,7 @@ TRAVERSALS = ("columns", "rows", "snake", "zigzag", "spiral")
 
 def lempel_ziv(y: Tensor | np.ndarray, levels: int = 10, traversal: str = "columns", dims: int = 2) -> Tensor:
     """Lempel-Ziv complexity of functions: quantise, read the grid as one sequence, count the phrases; (..., m, m), or
-    (..., m) with dims=1, becomes (...), int64.
-
-    Neural Redshift Section 2 (C_LZ) and Appendix D.
-    """
+    (..., m) with dims=1, becomes (...), int64. Neural Redshift Section 2 (C_LZ) and Appendix D."""
     if dims not in (1, 2):
         raise ValueError(f"lempel_ziv reads grids of one or two dimensions, not {dims}; choose an order and use `phrases`")
     symbols = quantise(y, levels, dims)
@@ -30,10 +27,7 @@ def lempel_ziv(y: Tensor | np.ndarray, levels: int = 10, traversal: str = "colum
 
 def quantise(y: Tensor | np.ndarray, levels: int = 10, dims: int = 2) -> Tensor:
     """Each function rounded to the nearest of `levels` values spaced regularly over its own range, as int16; same shape
-    as `y`.
-
-    A function whose range is below rounding error counts as constant. Neural Redshift Appendix D.
-    """
+    as `y`. A function whose range is below rounding error counts as constant. Neural Redshift Appendix D."""
     y = values_on_grid("quantise", y, dims)
     low, high, flat = value_range(y, dims)
     scaled = (y - low).mul_((levels - 1) / torch.where(flat, 1, high - low))
@@ -50,10 +44,7 @@ def traverse(y: Tensor, order: str = "columns") -> Tensor:
 @axes(symbols="length")
 def phrases(symbols: Tensor, alphabet: int | None = None) -> Tensor:
     """Number of phrases into which LZ78 cuts each sequence of integers 0 <= symbol < alphabet; (..., length) becomes
-    (...), int64.
-
-    A phrase is the shortest piece not seen before; an unfinished last phrase is not counted.
-    """
+    (...), int64. A phrase is the shortest piece not seen before; an unfinished last phrase is not counted."""
     if symbols.is_floating_point():
         raise ValueError("symbols must be whole numbers; `quantise` makes them of a function's values")
     flat = np.ascontiguousarray(symbols.reshape(-1, symbols.shape[-1]).cpu().numpy(), dtype=np.int64)

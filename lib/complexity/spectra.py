@@ -2,8 +2,7 @@
 
 Every measure takes `y` of shape (..., m, m): the leading dimensions are an ensemble of functions, the trailing `dims`
 (two unless said otherwise) are the grid on [-1, 1]; one number per function comes back. Sides may differ in length:
-frequencies count cycles per domain along each. The definitions are those of Neural Redshift, Section 2 and Appendix D;
-where the printed form misleads, the printed form is kept beside the corrected one, so that a reader can run both.
+frequencies count cycles per domain along each. Neural Redshift, Section 2 and Appendix D.
 """
 
 import math
@@ -22,11 +21,9 @@ def fourier(y: Tensor | np.ndarray, region: str = "half plane", constant: bool =
     """Mean frequency of a function, each frequency weighted by the magnitude of its Fourier coefficient; shape (...).
 
     `region="half plane"` counts every wave once (k and -k are the same wave). `region="quadrant"` sums over k in
-    [0, m/2]^dims as Neural Redshift prints it: it is blind to waves whose wave vector has components of opposite sign.
-    `constant=True` keeps k = 0 in the denominator (Appendix D), which makes the result depend on the function's mean;
-    the main text leaves it out, and so do we.
-
-    Neural Redshift Section 2 (C_Fourier) and Appendix D, which are region="quadrant".
+    [0, m/2]^dims as Neural Redshift prints it (C_Fourier, Section 2): it is blind to waves whose wave vector has
+    components of opposite sign. `constant=True` keeps k = 0 in the denominator, as Appendix D does and Section 2 does
+    not, which makes the result depend on the function's mean.
     """
     y = values_on_grid("fourier", y, dims)
     spectrum = torch.fft.rfftn(y if constant else centred(y, dims), dim=tuple(range(-dims, 0))).abs()
@@ -36,9 +33,8 @@ def fourier(y: Tensor | np.ndarray, region: str = "half plane", constant: bool =
 def cosine(y: Tensor | np.ndarray, dims: int = 2) -> Tensor:
     """Mean frequency in the cosine transform (DCT-II), in cycles per domain; shape (...).
 
-    The cosine transform continues a function by its mirror image instead of repeating it, so a function that ends at
-    another value than it began with has no jump at the edge. A plane gets 1.04 on a 64 x 64 grid where `fourier` gives
-    8.59. Ours, not the paper's.
+    The cosine transform continues a function by its mirror image instead of repeating it, so there is no jump at the
+    edge: a plane gets 1.04 on a 64 x 64 grid where `fourier` gives 8.59. Ours, not the paper's.
     """
     return cosine_of_magnitudes(cosine_transform(centred(values_on_grid("cosine", y, dims), dims), dims).abs(), dims)
 
@@ -82,8 +78,7 @@ def cosine_of_magnitudes(magnitude: Tensor, dims: int = 2) -> Tensor:
 
 
 def fourier_flat(m: int, region: str = "half plane") -> float:
-    """`fourier` of a spectrum whose magnitudes are all equal (white noise, on average): the highest value a typical
-    function gets."""
+    """`fourier` of a spectrum whose magnitudes are all equal (white noise, on average)."""
     weight, frequency = _fourier_weights((m, m), region, False)
     return float((weight * frequency).sum() / weight.sum())
 

@@ -20,24 +20,18 @@ from lib.gated.dynamics import balance, balance_drift, flow, train
 from lib.gated.engine import (
     Statistics,
     backpropagate,
-    check_weights,
     effective_datasets,
     forward,
     gradient,
     initial_weights,
     loss,
     loss_of_statistics,
-    node_gradient,
     path_errors,
-    path_gate,
     path_maps,
-    path_products,
-    propagate,
 )
-from lib.gated.network import Data, Edge, Network, Path, TooManyPaths
+from lib.gated.network import Data, Network, TooManyPaths
 
-__all__ = ["network", "TooManyPaths", "Edge", "Path", "Network", "Data"]
-__all__ += ["engine", "forward", "propagate", "loss", "backpropagate", "node_gradient", "path_gate", "Statistics"]
-__all__ += ["effective_datasets", "path_products", "path_maps", "path_errors", "gradient", "loss_of_statistics"]
-__all__ += ["initial_weights", "check_weights", "dynamics", "flow", "train", "balance", "balance_drift"]
-__all__ += ["race", "architectures", "pictures", "random_graphs"]
+__all__ = ["network", "engine", "dynamics", "race", "architectures", "pictures", "random_graphs"]
+__all__ += ["Network", "Data", "TooManyPaths", "Statistics", "effective_datasets", "path_maps", "path_errors"]
+__all__ += ["forward", "loss", "loss_of_statistics", "gradient", "backpropagate", "initial_weights"]
+__all__ += ["flow", "train", "balance", "balance_drift"]

@@ -1,7 +1,7 @@
 """How gated networks learn: gradient flow, gradient descent, and what the flow conserves (Neural Race, Section 2)."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -25,8 +25,7 @@ def flow(
     """Weights under gradient flow tau dW/dt = -dL/dW at `times`, dict of (times, ..., rows, columns) (Neural Race Eq. 2).
 
     `source` is the `Statistics` of the effective datasets, or the `Data` themselves: the same flow, faster on graphs with
-    more paths than edges. An adaptive Runge-Kutta integration (order 8) to relative precision `rtol`; the whole ensemble
-    is one system.
+    more paths than edges. Runge-Kutta of order 8 to relative precision `rtol`, the whole ensemble as one system.
     """
     names, shapes = list(network.edges), [weights[name].shape for name in network.edges]
     lengths = [math.prod(shape) for shape in shapes]
@@ -45,17 +44,15 @@ def flow(
     return unpack(integrate(velocity, start, times, rtol))
 
 
-def _gradient_on(
-    network: Network, weights: Weights, source: Statistics | Data, detached: Collection[str] = ()
-) -> Callable[[Weights], Weights]:
+def _gradient_on(network: Network, weights: Weights, source: Statistics | Data) -> Callable[[Weights], Weights]:
     """The gradient as a function of the weights: by paths from `Statistics`, through the nodes from `Data`."""
     check_weights(network, weights, source if isinstance(source, Data) else None)
     if isinstance(source, Data):
-        return node_gradient(network, source, detached)
-    return partial(gradient, network, statistics=source, detached=detached)
+        return node_gradient(network, source)
+    return partial(gradient, network, statistics=source)
 
 
-def integrate(velocity: Callable, start: np.ndarray, times: Sequence[float] | Tensor, rtol: float) -> np.ndarray:
+def integrate(velocity: Callable, start: np.ndarray, times: Sequence[float] | Tensor, rtol: float = 1e-11) -> np.ndarray:
     """Solution of the differential equation d start / dt = velocity(t, start) at `times`, (times, ...)."""
     times = np.asarray(times, dtype=float)
     if start.size == 0:  # nothing moves
@@ -77,39 +74,28 @@ def train(
     every: int = 1,
     momentum: float = 0.0,
     observe: Callable[[Weights], dict[str, Tensor]] | None = None,
-    detached: Collection[str] = (),
-    label: str = "",
 ) -> Recording:
     """Full-batch gradient descent in place: `flow` with a finite step of size `step` = 1/tau, one number or one per seed.
 
     `source` is the `Statistics` of the effective datasets or the `Data`: the same steps, by paths or through the nodes.
-    Records "loss" (times, ...) of the whole network and what `observe(weights)` returns. Paths through
-    one of the `detached` nodes or edges are trained on the residual that the others leave; the others do not feel them.
+    Records "loss" (times, ...) and what `observe(weights)` returns.
     """
-    slope, value = _gradient_on(network, weights, source, detached), loss if isinstance(source, Data) else loss_of_statistics
+    value = loss if isinstance(source, Data) else loss_of_statistics
+    step = one_per_seed(step).to(next(iter(weights.values()))) if isinstance(step, Tensor) else step
 
     def look(w: Weights) -> dict[str, Tensor]:
         seen = {"loss": value(network, w, source)}
         return seen | observe(w) if observe else seen
 
-    return descend(
-        weights,
-        slope,
-        step=one_per_seed(step).to(next(iter(weights.values()))) if isinstance(step, Tensor) else step,
-        steps=steps,
-        every=every,
-        momentum=momentum,
-        observe=look,
-        label=label,
-    )
+    slope = _gradient_on(network, weights, source)
+    return descend(weights, slope, step=step, steps=steps, every=every, momentum=momentum, observe=look)
 
 
 def balance(network: Network, weights: Weights) -> dict[str, Tensor]:
     """Σ_in W Wᵀ - Σ_out Wᵀ W at every hidden node, dict of (..., size, size).
 
-    Constant under gradient flow for every graph, every gating, every dataset and every start, and with it a check of
-    any run: whatever drifts is the error of the integration (for gradient descent proportional to the step). It
-    generalises the conserved M B1² - B2² of Neural Race, Section 4.
+    Constant under gradient flow for every graph, gating, dataset and start: whatever drifts is the error of the
+    integration. It generalises the conserved M B1² - B2² of Neural Race, Section 4.
     """
     law = {}
     for node in network.hidden:

@@ -9,16 +9,10 @@ nodes or edges. Five lines define one, show its paths and give the gradient that
     statistics = effective_datasets(network, data)          # all that gradient flow ever sees of the data
     slope = gradient(network, initial_weights(network, scale=0.01, seeds=10), statistics)
 
-Weights are a dict from an edge's name ("x→left") to a tensor (..., rows, columns); the leading dimensions are an
-ensemble (seeds) and everything below is batched over them. `gated.dynamics` follows the gradient, `gated.race` reduces it
-to one number per edge and mode, `gated.architectures` holds special cases that run as batched tensor programs.
-
-*Detached* paths are trained on the residual: they see the error of the whole network, the others only the error that they
-make among themselves, as if the detached paths did not exist. `detached` names nodes or edges; a path that passes through
-one of them is detached.
+Weights are a dict from an edge's name ("x→left") to a tensor (..., rows, columns); leading dimensions are an ensemble.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,8 +51,7 @@ def _gated(gates: dict[str, Array], name: str, signal: Array) -> Array:
 def loss(network: Network, weights: Weights, data: Data) -> Tensor:
     """Mean over examples of half the squared error, (...,) (Neural Race Eq. 1).
 
-    An output node that is gated off on an example is not asked for anything there: its target does not count.
-    Gradients are the same either way; the plotted loss would only gain a constant.
+    The target of an output node that is gated off on an example does not count: it would only add a constant.
     """
     activity = forward(network, weights, data)
     total = 0.0
@@ -68,55 +61,31 @@ def loss(network: Network, weights: Weights, data: Data) -> Tensor:
     return total
 
 
-def backpropagate(network: Network, weights: Weights, data: Data, *, detached: Collection[str] = ()) -> Weights:
+def backpropagate(network: Network, weights: Weights, data: Data) -> Weights:
     """dL/dW for every edge by the chain rule through the nodes: no paths needed, so it works on any graph."""
     check_weights(network, weights, data)
-    return node_gradient(network, data, detached)(weights)
+    return node_gradient(network, data)(weights)
 
 
-def node_gradient(network: Network, data: Data, detached: Collection[str] = ()) -> Callable[[Weights], Weights]:
+def node_gradient(network: Network, data: Data) -> Callable[[Weights], Weights]:
     """`backpropagate` as a function of the weights, which it does not check: for many steps on the same data."""
     data.check(network)
-    apart = _edges_of(network, detached)
     x, y, gates = ({name: as_array(part) for name, part in side.items()} for side in (data.x, data.y, data.gates))
     probability = as_array(data.probability)
 
-    def backward(weights: Weights, activity: dict[str, Array], error: dict[str, Array]) -> dict[str, Array]:
-        """Carry an error (..., size, items) at each output node back to every edge; linear in the error."""
-        arriving, slopes = {}, {}  # what arrives at an edge from above, (..., target size, items)
-        for node in reversed(network.order):
-            felt = error[node] if node in error else sum(weights[e.name].mT @ arriving[e.name] for e in network.outgoing[node])
-            felt = _gated(gates, node, felt)
-            for edge in network.incoming[node]:
-                arriving[edge.name] = _gated(gates, edge.name, felt)
-                slopes[edge.name] = (arriving[edge.name] * probability) @ activity[edge.source].mT
-        return slopes
-
-    def slopes(weights: Weights) -> Weights:
+    def gradient(weights: Weights) -> Weights:
         weights = {name: as_array(w) for name, w in weights.items()}
         activity = propagate(network, weights, x, gates)
-        found = backward(weights, activity, {node: activity[node] - y[node] for node in network.outputs})
-        if detached:
-            # Cutting the detached edges leaves the other paths: take their answer to the whole error away, add that to their own.
-            rest = {name: 0 * w if name in apart else w for name, w in weights.items()}
-            alone = propagate(network, rest, x, gates)
-            others = backward(rest, alone, {node: alone[node] - activity[node] for node in network.outputs})
-            found |= {name: found[name] + others[name] for name in found if name not in apart}
-        return {name: torch.as_tensor(found[name]) for name in network.edges}
+        arriving, slopes = {}, {}  # what arrives at an edge from above, (..., target size, items)
+        for node in reversed(network.order):
+            above = [weights[edge.name].mT @ arriving[edge.name] for edge in network.outgoing[node]]
+            error = _gated(gates, node, sum(above) if above else activity[node] - y[node])
+            for edge in network.incoming[node]:
+                arriving[edge.name] = _gated(gates, edge.name, error)
+                slopes[edge.name] = (arriving[edge.name] * probability) @ activity[edge.source].mT
+        return {name: torch.as_tensor(slopes[name]) for name in network.edges}
 
-    return slopes
-
-
-def _edges_of(network: Network, detached: Collection[str]) -> set[str]:
-    """The named edges, and all edges at the named nodes."""
-    if isinstance(detached, str):
-        detached = (detached,)
-    unknown = [name for name in detached if name not in network.sizes and name not in network.edges]
-    if unknown:
-        raise ValueError(
-            f"nothing called {unknown[0]!r} can be detached; known are {', '.join([*network.sizes, *network.edges])}"
-        )
-    return {e.name for e in network.edges.values() if not {e.name, e.source, e.target}.isdisjoint(detached)}
+    return gradient
 
 
 def path_gate(path: Path, data: Data) -> Tensor:
@@ -129,11 +98,10 @@ def path_gate(path: Path, data: Data) -> Tensor:
 
 @dataclass
 class Statistics:
-    """The effective datasets: what gradient flow sees of the data, one input-output correlation per path.
+    """The effective datasets: all that gradient flow sees of the data; j and p are positions in `network.paths`.
 
     `yx[p]` is Σyx(p), (target size, source size), Eq. 5; `xx[j, p]` is Σx(j, p), (source size of j, source size of p),
-    Eq. 6, for the paths j and p that end at the same node; p and j are positions in `network.paths`. `yy` is the mean
-    squared length of the targets that are asked for: with it the loss, too, follows from the statistics.
+    Eq. 6, for paths that end at the same node. `yy` is the mean squared length of the targets that count in the loss.
     """
 
     yx: list[Tensor]
@@ -146,9 +114,7 @@ def effective_datasets(network: Network, data: Data) -> Statistics:
     data.check(network)
     paths = network.paths
     gated = [path_gate(path, data) for path in paths]
-    yx = [
-        (data.probability * gate * data.y[path.target]) @ data.x[path.source].mT for path, gate in zip(paths, gated, strict=True)
-    ]
+    yx = [(data.probability * gated[p] * data.y[path.target]) @ data.x[path.source].mT for p, path in enumerate(paths)]
     xx = {}
     for j, first in enumerate(paths):
         for p, second in enumerate(paths):
@@ -159,7 +125,7 @@ def effective_datasets(network: Network, data: Data) -> Statistics:
 
 
 def path_products(path: Path, weights: Weights) -> tuple[list[Tensor | None], list[Tensor | None]]:
-    """W before and after each edge of a path: lists of W_s̄(p,e) and W_t̄(p,e), None where there is nothing (Fig. 2b)."""
+    """W before and after each edge of a path: lists of W_s̄(p,e) and W_t̄(p,e), None at its ends (Fig. 2b)."""
     before, after = [None], [None]
     for name in path.edges[:-1]:
         before.append(weights[name] if before[-1] is None else weights[name] @ before[-1])
@@ -179,30 +145,24 @@ def path_maps(network: Network, weights: Weights) -> list[Tensor]:
     return maps
 
 
-def path_errors(network: Network, weights: Weights, statistics: Statistics, *, detached: Collection[str] = ()) -> list[Tensor]:
-    """What each path still has to learn, list of (..., target size, source size) (Neural Race Eq. 4).
-
-    A path that is not detached does not notice those that are.
-    """
+def path_errors(network: Network, weights: Weights, statistics: Statistics) -> list[Tensor]:
+    """What each path still has to learn, list of (..., target size, source size) (Neural Race Eq. 4)."""
     maps = path_maps(network, weights)
-    apart = _edges_of(network, detached)
-    late = [not apart.isdisjoint(path.edges) for path in network.paths]
     errors = []
     for p, path in enumerate(network.paths):
-        heard = (j for j, other in enumerate(network.paths) if other.target == path.target and (late[p] or not late[j]))
-        errors.append(statistics.yx[p] - sum(maps[j] @ statistics.xx[j, p] for j in heard))
+        beside = (j for j, other in enumerate(network.paths) if other.target == path.target)
+        errors.append(statistics.yx[p] - sum(maps[j] @ statistics.xx[j, p] for j in beside))
     return errors
 
 
-def gradient(network: Network, weights: Weights, statistics: Statistics, *, detached: Collection[str] = ()) -> Weights:
+def gradient(network: Network, weights: Weights, statistics: Statistics) -> Weights:
     """dL/dW for every edge as a sum over the paths through it (Neural Race Eqs. 3 and 4), dict of (..., rows, columns).
 
     Uses nothing of the data but `statistics`. Equal to `backpropagate` to rounding.
     """
     check_weights(network, weights)
     slope = {name: torch.zeros_like(weights[name]) for name in network.edges}
-    errors = path_errors(network, weights, statistics, detached=detached)
-    for path, error in zip(network.paths, errors, strict=True):
+    for path, error in zip(network.paths, path_errors(network, weights, statistics), strict=True):
         for name, before, after in zip(path.edges, *path_products(path, weights), strict=True):
             term = error if after is None else after.mT @ error
             slope[name] = slope[name] - (term if before is None else term @ before.mT)
@@ -229,10 +189,9 @@ def initial_weights(
     dtype: torch.dtype = torch.float64,
     device: str | torch.device = "cpu",
 ) -> Weights:
-    """Random weights for every edge, dict of (seeds, rows, columns); `scale` is one number, or one for each seed.
+    """Random weights for every edge, dict of (seeds, rows, columns), of a law of `linear.random_matrix`.
 
-    `law`: "gaussian" (entries of standard deviation `scale`), "orthogonal" (all singular values equal to `scale`) or
-    "xavier" (entries of variance scale² · 2 / (rows + columns)).
+    `scale` is one number, or one for each seed.
     """
     streams, scale = Streams(seeds, seed), one_per_seed(scale, seeds)
     weights = {}

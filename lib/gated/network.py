@@ -43,11 +43,10 @@ class Path:
 
 
 class Network:
-    """The architecture graph: nodes with sizes, edges between them, nothing else.
+    """The architecture graph. `sizes` maps a node's name to its number of neurons.
 
-    `sizes` maps a node's name to its number of neurons. `edges` lists (source, target) or (source, target, name);
-    without a name an edge is called "source→target", a parallel one "source→target (2)". Nodes without incoming edges
-    are the inputs, nodes without outgoing ones the outputs; skip edges and several inputs and outputs are all fine.
+    `edges` lists (source, target) or (source, target, name); without a name an edge is called "source→target", a parallel
+    one "source→target (2)". Nodes without incoming edges are the inputs, nodes without outgoing ones the outputs.
     """
 
     def __init__(self, sizes: dict[str, int], edges: Sequence[tuple[str, ...]], max_paths: int = 2000):
@@ -104,9 +103,8 @@ class Network:
             number = self.count_paths()
             if number > self.max_paths:
                 raise TooManyPaths(
-                    f"this graph has {number} paths, more than max_paths={self.max_paths}. The path form needs one dataset "
-                    "per pair of paths. Raise max_paths, merge parallel branches, or train with backpropagate(), which "
-                    "needs no paths."
+                    f"this graph has {number} paths, more than max_paths={self.max_paths}. "
+                    "Raise max_paths, or train with backpropagate(), which needs no paths."
                 )
             self._paths = [path for node in self.inputs for path in self._walk(node)]
         return self._paths
@@ -142,9 +140,8 @@ class Data:
         like = next(iter(self.x.values()))
         self.gates = {name: torch.as_tensor(gate).to(like) for name, gate in self.gates.items()}
         if self.probability is None:
-            self.probability = torch.full((like.shape[-1],), 1 / like.shape[-1], dtype=like.dtype, device=like.device)
-        else:
-            self.probability = torch.as_tensor(self.probability).to(like)
+            self.probability = torch.full((like.shape[-1],), 1 / like.shape[-1], dtype=torch.float64)
+        self.probability = torch.as_tensor(self.probability).to(like)
 
     @property
     def items(self) -> int:
@@ -163,11 +160,7 @@ class Data:
                 what, size = f"data of {kind} node {node!r}", network.sizes[node]
                 if value.shape != (size, self.items):
                     turned = value.ndim == 2 and value.shape[0] != size and value.shape[1] == size
-                    hint = (
-                        f"({size}, items): items are columns, are rows and columns swapped?"
-                        if turned
-                        else f"{(size, self.items)}"
-                    )
+                    hint = f"({size}, items); are rows and columns swapped?" if turned else f"{(size, self.items)}"
                     raise WrongAxes(f"{what} have shape {tuple(value.shape)}; expected (size, items) = {hint}")
                 self.same_kind(what, value)
         for name, gate in self.gates.items():

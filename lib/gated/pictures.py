@@ -16,7 +16,6 @@ def draw(
     data: Data | None = None,
     example: int | None = None,
     ax: Axes | None = None,
-    labels: bool = True,
     sizes: bool = True,
     radius: float = 0.2,
     paint: dict[str, str] | None = None,
@@ -24,8 +23,8 @@ def draw(
     """A picture of `network`, inputs at the left: nodes with their names and sizes, and edges.
 
     With `data`, gated nodes and edges are orange and say on which share of the examples they are on. With `example` too,
-    it shows that one example: what is gated off, and everything that therefore carries no signal, is pale. `paint` gives
-    nodes and edges colours of their own, and everything else is pale: the parts of a path, say (Neural Race, Fig. 2b).
+    what carries no signal on that example is pale. `paint` gives nodes and edges colours of their own, and everything else
+    is pale: the parts of a path, say (Neural Race, Fig. 2b).
     """
     ax = ax or plt.gca()
     place = positions(network, gap=max(0.55, 3.2 * radius))
@@ -45,27 +44,22 @@ def draw(
         (x0, y0), (x1, y1) = place[edge.source], place[edge.target]
         bend = _bend(place, edge, radius) + 0.25 * ((turn + 1) // 2) * (-1) ** turn
         points = dict(posA=(x0, y0), posB=(x1, y1), connectionstyle=f"arc3,rad={bend}", shrinkA=0, shrinkB=0)
-        body = _circle_of(ax, place[edge.target], radius), _circle_of(ax, place[edge.source], radius)
-        arrow = FancyArrowPatch(
-            **points, patchA=body[1], patchB=body[0], arrowstyle="-|>", mutation_scale=9, color=colour(name), linewidth=1.4
-        )
-        ax.add_patch(arrow)
-        if labels and alive is None and name in share:
+        points |= {end: Circle(at, radius, transform=ax.transData) for end, at in (("patchA", (x0, y0)), ("patchB", (x1, y1)))}
+        ax.add_patch(FancyArrowPatch(**points, arrowstyle="-|>", mutation_scale=9, color=colour(name), linewidth=1.4))
+        if alive is None and name in share:
             middle = (x0 + x1 + bend * (y1 - y0)) / 2, (y0 + y1 - bend * (x1 - x0)) / 2  # of matplotlib's arc3
             ax.text(middle[0], middle[1] + 0.05, f"{share[name]:.0%}", color=colour(name), fontsize=8.5, ha="center")
     for node, (x, y) in place.items():
         ax.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=colour(node), linewidth=1.6, zorder=3))
         text = f"{node}\n{network.sizes[node]}" if sizes else node
         ax.text(x, y, text, ha="center", va="center", fontsize=8.5, color=colour(node), zorder=4)
-        if labels and alive is None and node in share:
+        if alive is None and node in share:
             ax.text(x, y - radius - 0.03, f"on {share[node]:.0%}", color=colour(node), fontsize=8.5, ha="center", va="top")
     xs, ys = zip(*place.values(), strict=True)
     margin = radius + 0.12
-    curved = max(
-        abs(_bend(place, edge, radius)) * (place[edge.target][0] - place[edge.source][0]) for edge in network.edges.values()
-    )
-    low, high = min(ys) - max(margin, curved / 2 + 0.08), max(ys) + max(margin, curved / 2 + 0.08)
-    ax.set(xlim=(min(xs) - margin, max(xs) + margin), ylim=(low, high), aspect="equal")
+    curved = max(abs(_bend(place, e, radius)) * (place[e.target][0] - place[e.source][0]) for e in network.edges.values())
+    room = max(margin, curved / 2 + 0.08)
+    ax.set(xlim=(min(xs) - margin, max(xs) + margin), ylim=(min(ys) - room, max(ys) + room), aspect="equal")
     ax.axis("off")
     return ax
 
@@ -93,10 +87,6 @@ def _bend(place: dict[str, tuple[float, float]], edge: Edge, radius: float) -> f
         if node not in (edge.source, edge.target) and x0 < x < x1 and abs(y - height) < 1.5 * radius:
             return 0.25 if y > height else -0.25
     return 0.0
-
-
-def _circle_of(ax: Axes, centre: tuple[float, float], radius: float) -> Circle:
-    return Circle(centre, radius, transform=ax.transData)
 
 
 def _alive(network: Network, data: Data, example: int) -> set[str]:

@@ -28,10 +28,7 @@ EXACT = 1e-8  # share of a dataset off the diagonal that counts as rounding
 
 
 class NotDiagonalisable(ValueError):
-    """No set of singular vectors diagonalises all effective datasets, so the modes do not decouple.
-
-    `distance` is the largest share of a dataset's norm that lies off the diagonal, `worst` the name of that dataset.
-    """
+    """No set of singular vectors diagonalises all effective datasets; `distance` and `worst` as in `Reduction`."""
 
     def __init__(self, distance: float, worst: str):
         self.distance, self.worst = distance, worst
@@ -42,7 +39,7 @@ class NotDiagonalisable(ValueError):
 
 
 class RoughReduction(UserWarning):
-    """The modes do not decouple, and the race is an approximation: the message says by how much."""
+    """The modes do not decouple, and the race is an approximation."""
 
 
 @dataclass
@@ -52,8 +49,7 @@ class Reduction:
     `bases[v]` (size, modes) holds R_v: V_v at inputs, U_v at outputs, orthonormal columns at hidden nodes; a column is
     zero where a node is too small to carry the mode. Where the edges out of an input node need vectors of their own, its
     basis is kept by edge instead, `bases["x→h1"]`. `s` is (paths, modes) and `d[j, p]` is (modes,), the diagonals of S(p)
-    and D(j, p). `distance` is the largest share of a dataset's norm that lies off the diagonal: 0 when Eqs. 7 and 8 hold
-    exactly, and `worst` names that dataset.
+    and D(j, p). `distance` is the largest share of a dataset's norm off the diagonal, `worst` names that dataset.
     """
 
     bases: dict[str, Tensor]
@@ -67,22 +63,15 @@ class Reduction:
         """R at the target and at the source of an edge, (size, modes) each."""
         return self.bases[edge.target], self.bases[edge.name if edge.name in self.bases else edge.source]
 
-    def __str__(self) -> str:
-        off = f", {self.distance:.1%} of {self.worst} off the diagonal" if self.distance > EXACT else ", exact"
-        return f"{self.s.shape[-1]} modes{off}"
-
 
 def reduce(network: Network, statistics: Statistics, tolerance: float = EXACT, seed: int = 0, copies: bool = True) -> Reduction:
     """Find the common singular vectors of all effective datasets and express the data in them.
 
-    If the paths ask one input node for different vectors, each edge out of an input gets its own copy of that node. That
-    is free: an edge reads its copy, the copies hold the same example, so the function, the paths, the effective datasets
-    and the gradient of every weight are what they were; only R may now differ from edge to edge. `copies=False` takes the
-    graph as drawn.
+    If the paths ask one input node for different vectors, each edge out of an input reads a copy of that node: function,
+    paths and gradients stay the same, and only R may differ from edge to edge. `copies=False` takes the graph as drawn.
 
-    Raises NotDiagonalisable when more than `tolerance` of any dataset still stays off the diagonal. tolerance=1 accepts
-    everything: the race is then an approximation, `distance` says how crude, and so does a warning. `seed` draws the
-    free bases of the hidden nodes.
+    Raises NotDiagonalisable when more than `tolerance` of any dataset stays off the diagonal; tolerance=1 accepts
+    everything, with a warning. `seed` draws the free bases of the hidden nodes.
     """
     found = _reduce(network, statistics, seed)
     if copies and found.distance > EXACT and any(len(network.outgoing[v]) > 1 for v in network.inputs):
@@ -127,12 +116,8 @@ def _reduce(network: Network, statistics: Statistics, seed: int) -> Reduction:
             distance, worst = share, name
         return entries
 
-    s = torch.stack(
-        [
-            diagonal(yx, bases[path.target], bases[path.source], f"Σyx({path})")
-            for path, yx in zip(paths, statistics.yx, strict=True)
-        ]
-    )
+    ways = zip(paths, statistics.yx, strict=True)
+    s = torch.stack([diagonal(yx, bases[way.target], bases[way.source], f"Σyx({way})") for way, yx in ways])
     d = {
         (j, p): diagonal(xx, bases[paths[j].source], bases[paths[p].source], f"Σx({paths[j]}, {paths[p]})")
         for (j, p), xx in statistics.xx.items()
@@ -150,9 +135,8 @@ def _reduce(network: Network, statistics: Statistics, seed: int) -> Reduction:
 def _common_vectors(network: Network, statistics: Statistics) -> dict[str, Tensor]:
     """Candidate singular vectors for all input and output nodes, dict of (size, modes); no mode where there are no data.
 
-    Stack a random positive mixture of all datasets into one symmetric matrix over all inputs and outputs. If Eqs. 7
-    and 8 hold, each of its eigenvectors stays within one mode, and its piece at a node is that node's singular vector.
-    Taking the strongest one, removing its pieces from every node and repeating finds them all.
+    If Eqs. 7 and 8 hold, each eigenvector of a random positive mixture of all datasets, one symmetric matrix over all inputs
+    and outputs, stays within one mode. Taking the strongest, removing its piece from every node and repeating finds them all.
     """
     nodes = network.inputs + network.outputs
     start = dict(zip(nodes, np.cumsum([0] + [network.sizes[v] for v in nodes[:-1]]).tolist(), strict=True))
@@ -182,10 +166,11 @@ def _common_vectors(network: Network, statistics: Statistics) -> dict[str, Tenso
         # pieces of unconnected parts of the network may share a mode: fill the first one that has room
         home = next((mode for mode in modes if not set(mode) & set(pieces)), None)
         modes.append(pieces) if home is None else home.update(pieces)
-    zero = {v: torch.zeros(network.sizes[v], dtype=torch.float64) for v in nodes}
-    if not modes:  # no path sees any data
-        return {v: torch.zeros(network.sizes[v], 0, dtype=torch.float64) for v in nodes}
-    return {v: torch.stack([mode.get(v, zero[v]) for mode in modes], -1) for v in nodes}
+    bases = {v: torch.zeros(network.sizes[v], len(modes), dtype=torch.float64) for v in nodes}
+    for m, mode in enumerate(modes):
+        for v, piece in mode.items():
+            bases[v][:, m] = piece
+    return bases
 
 
 def strengths(network: Network, b: dict[str, Tensor]) -> Tensor:
@@ -199,7 +184,6 @@ def flow(
     start: float | dict[str, float | Tensor],
     times: Sequence[float] | Tensor,
     tau: float = 1.0,
-    rtol: float = 1e-11,
 ) -> dict[str, Tensor]:
     """The race: singular values of every edge at `times`, dict of (times, modes) (Neural Race Eq. 10).
 
@@ -210,18 +194,17 @@ def flow(
     position = {name: i for i, name in enumerate(names)}
     alive = torch.stack([_alive(network, reduction, name) for name in names]).numpy()  # (edges, modes)
     velocity = _velocity([[position[name] for name in path.edges] for path in paths], reduction, alive / tau)
-
     first = _start(network, reduction, start)
     first = np.stack([first[name].numpy() for name in names]).reshape(-1)
-    path = torch.as_tensor(integrate(velocity, first, times, rtol)).reshape(len(times), *alive.shape)
+    path = torch.as_tensor(integrate(velocity, first, times)).reshape(len(times), *alive.shape)
     return {name: path[:, i] for i, name in enumerate(names)}
 
 
 def _velocity(along: list[list[int]], reduction: Reduction, share: np.ndarray) -> Callable[[float, np.ndarray], np.ndarray]:
     """The right-hand side of Eq. 10 for `flow`, (time, flat b) -> flat change, all paths at once.
 
-    `along` has the edges of each path, in their order; `share` (edges, modes) multiplies the change. Short paths are filled up
-    with an edge beyond the last, whose singular values are one.
+    `along` has the edges of each path; `share` (edges, modes) multiplies the change. Short paths are filled up with an edge
+    beyond the last, whose singular values are one.
     """
     edges, modes = share.shape
     longest = max(map(len, along))
@@ -252,8 +235,7 @@ def _alive(network: Network, reduction: Reduction, name: str) -> Tensor:
 def _start(network: Network, reduction: Reduction, start: float | dict[str, float | Tensor]) -> dict[str, Tensor]:
     if not isinstance(start, dict):
         start = {name: start for name in network.edges}
-    alive = {name: _alive(network, reduction, name) for name in network.edges}
-    return {name: torch.as_tensor(start[name], dtype=torch.float64) * alive[name] for name in network.edges}
+    return {n: torch.as_tensor(start[n], dtype=torch.float64) * _alive(network, reduction, n) for n in network.edges}
 
 
 def loss(network: Network, reduction: Reduction, b: dict[str, Tensor]) -> Tensor:

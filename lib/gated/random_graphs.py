@@ -9,10 +9,7 @@ from lib.gated.network import Data, Network
 
 
 def random_example(seed: int) -> tuple[Network, Data, Weights]:
-    """A random graph of 2 to 7 nodes with parallel and skip edges, several inputs and outputs, binary and real gates.
-
-    Returns `Network`, `Data` and weights for two seeds: something to hold a formula against.
-    """
+    """A random graph of 2 to 7 nodes with parallel and skip edges, binary and real gates, and weights for two seeds."""
     generator = torch.Generator().manual_seed(seed)
 
     def whole(low: int, high: int) -> int:

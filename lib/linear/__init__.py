@@ -11,8 +11,8 @@ weights (..., out, in), losses half the squared error, mean over items.
     mode = linear.modes(*linear.correlations(x, y))
     print(linear.half_time(mode.s, mode.d, a0=1e-3))
 
-The networks of this library are many and small, and threads would wait for each other longer than they work, on a busy machine
-a thousand times as long. So importing it sets torch and NumPy to one thread, unless OMP_NUM_THREADS is set.
+The networks of this library are many and small, and threads would wait for each other longer than they work. So importing it
+sets torch and NumPy to one thread, unless OMP_NUM_THREADS is set.
 """
 
 import os

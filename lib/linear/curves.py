@@ -27,11 +27,9 @@ def best_stretch(
 ) -> Alignment:
     """Stretch time until `curve` (times, ...) lies on `reference` as well as it can; every network by itself.
 
-    A share of units that is missing delays every mode by an amount proportional to 1/s, as all of its times are: the
-    curve is slowed down, not moved. Amounts from `low` to `high` are tried. They are compared up to `until` (a time, or
-    one for each network), by default up to the moment at which both curves have made 99 % of their progress: where they
-    end alike, a longer recording would only dilute the distance. The curve must have been recorded up to (1 + high) times
-    that moment; an explicit `until` that is later is refused, the default stops there.
+    Amounts from `low` to `high` are tried. Curves are compared up to `until` (a time, or one for each network), by default
+    until both have made 99 % of their progress: a longer recording would only dilute the distance. The curve must have been
+    recorded up to (1 + high) times that moment; an explicit `until` that is later is refused, the default stops there.
     """
     end = float(time[-1]) / (1 + high)
     return _best("best_stretch", time, reference, curve, (low, high), until, lambda t, by: t * (1 + by), end)
@@ -67,10 +65,7 @@ def distance(
 
 
 def gap(time: Tensor, reference: Tensor, curve: Tensor, share: float = 0.9) -> Tensor:
-    """Distance while the reference makes `share` of its progress, relative to all of that progress; (...).
-
-    For images, where the loss does not go to zero and the late differences are those of overfitting.
-    """
+    """Distance while the reference makes `share` of its progress, relative to all of that progress; (...)."""
     apart = distance(time, reference, curve, progress_time(time, reference, share))
     return apart * reference[0] / (reference[0] - reference[-1])
 
@@ -106,9 +101,6 @@ def area(curve: Tensor, reference: Tensor) -> Tensor:
     return (curve - reference).abs().sum(0) / reference.sum(0)
 
 
-# --- helpers ----------------------------------------------------------------------------------------------------------------
-
-
 def _best(
     caller: str,
     time: Tensor,
@@ -126,10 +118,7 @@ def _best(
     if until is None:
         until = progress_time(time, reference).maximum(progress_time(time, curve)).clamp(max=end)
     elif not (torch.as_tensor(until) <= end).all():  # also where it is NaN
-        raise ValueError(
-            f"{caller}: with amounts up to {bounds[1]:g}, this recording can be compared up to {end:.4g}, not up to until = "
-            f"{float(torch.as_tensor(until).max()):.4g}; record for longer, or lower high or until"
-        )
+        raise ValueError(f"{caller}: with amounts up to {bounds[1]:g}, this recording can be compared up to {end:.4g}, not later")
     window = _window(time, until, reference)
     low, high = (torch.full(reference.shape[1:], float(edge), dtype=torch.float64) for edge in bounds)
     for _ in range(3):  # a grid, then twice a finer one around its best point

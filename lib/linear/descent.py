@@ -165,12 +165,12 @@ def descend(
 
 def _same_structure(gradients: Weights, weights: Weights) -> None:
     """Raise `WrongAxes` unless there is one gradient for each of the weights, of the same shape."""
-    named = isinstance(weights, dict)
-    keys = list(weights) if named else list(range(len(weights)))
-    if isinstance(gradients, dict) != named or len(gradients) != len(keys) or (named and gradients.keys() != weights.keys()):
-        kind = f"a dict with the keys {keys}" if named else f"a list of {len(keys)} tensors"
-        raise WrongAxes(f"descend: the gradient must have the structure of the weights, {kind}")
-    for key in keys:
-        if gradients[key].shape != weights[key].shape:
-            shapes = tuple(gradients[key].shape), tuple(weights[key].shape)
-            raise WrongAxes(f"descend: the gradient of weight {key!r} has shape {shapes[0]}, the weight {shapes[1]}")
+    have, need = _shapes(gradients), _shapes(weights)
+    if have != need:
+        raise WrongAxes(f"descend: the gradient must have the structure of the weights, {need}, not {have}")
+
+
+def _shapes(tensors: Weights) -> list | dict:
+    if isinstance(tensors, dict):
+        return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    return [tuple(tensor.shape) for tensor in tensors]

@@ -79,10 +79,7 @@ def check(caller: str, tensors: dict[str, Tensor], wanted: dict[str, list[str]])
 
 
 def check_chain(caller: str, weights: Sequence[Tensor], **data: tuple[str, Tensor]) -> list[Tensor]:
-    """The matrices of a chain as tensors, each (..., out, in), or `WrongAxes` where one does not fit onto the one before.
-
-    The chain takes "features" and gives "outputs"; `data`, such as x=("features items", x), must fit to it.
-    """
+    """The matrices of a chain as tensors, each (..., out, in); `data`, such as x=("features items", x), must fit to it."""
     if isinstance(weights, Tensor | np.ndarray | dict) or len(weights) == 0:
         raise WrongAxes(f"{caller}: weights must be a list of matrices from input to output, not {type(weights).__name__}")
     chain = [torch.as_tensor(w) for w in weights]

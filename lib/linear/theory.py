@@ -1,8 +1,7 @@
 """Closed forms of learning in deep linear networks, beside the simulation that they predict.
 
 A network without non-linearities sees its data only through two correlation matrices. Their singular vectors split
-learning into independent *modes*, and each mode follows a curve that can be written down. This module holds the
-curves (`mode_strength`, `half_time`, `loss_of_modes`); `chains` has the simulation that they predict.
+learning into independent *modes*, each of which follows a curve; `chains` has the simulation that they predict.
 
 Shapes: x is (features, items), y is (outputs, items); leading dimensions of weights are ensembles, (..., out, in).
 Where a docstring says that arguments broadcast, each is a number, a tensor or a NumPy array.
@@ -68,9 +67,8 @@ def modes(sigma_yx: Tensor, sigma_x: Tensor, rank: int | None = None) -> Modes:
 def mode_strength(t: Real, s: Real, d: Real, a0: Real, tau: Real = 1.0) -> Tensor:
     """Strength of one singular mode of a two-layer network after training for time `t`.
 
-    Solves tau da/dt = 2a(s - ad) from a(0) = a0: a sigmoid that starts at `a0` and settles at s/d.
+    Solves tau da/dt = 2a(s - ad) from a(0) = a0: a sigmoid that starts at `a0` and converges to s/d.
     `s` and `d` are the mode's input-output and input singular values; all arguments broadcast.
-
     Neural Race Eq. 21 · Make Haste Slowly Eq. 7 · Early Linearization Eq. 7.
     """
     t, s, d, a0, tau = map(real, (t, s, d, a0, tau))
@@ -150,8 +148,7 @@ def initial_strength(w1: Tensor, w2: Tensor, u: Tensor, v: Tensor) -> Tensor:
     """The strength a0 from which each mode of a randomly initialised two-layer network grows: |W1 v + W2ᵀ u|²/4.
 
     Around zero, W1 v + W2ᵀ u grows while W1 v - W2ᵀ u shrinks; only the growing half reaches the sigmoid. Its mean is
-    hidden · variance / 2. The diagonal of Uᵀ W2 W1 V is not this number and may even be negative.
-    w1 (..., hidden, features), w2 (..., outputs, hidden), u (outputs, modes), v (features, modes) -> (..., modes).
+    hidden · variance / 2. Returns (..., modes).
     """
     return (w1 @ v + w2.mT @ u).square().sum(-2) / 4
 

@@ -15,23 +15,14 @@ mean squared error or the cross-entropy, as in the paper, with gradients from to
     print(complexity.cosine(pictures).mean(), infinite_width.cosine("sine", 3, 64, wide, m=32))
 """
 
-from lib.redshift import (
-    activations,
-    coordinate_networks,
-    infinite_width,
-    kernel_regression,
-    random_networks,
-    trained_networks,
-    transformers,
-)
+from lib.redshift import coordinate_networks, infinite_width, kernel_regression, random_networks, trained_networks, transformers
 from lib.redshift.activations import phi
 from lib.redshift.coordinate_networks import fine_tune, paint
 from lib.redshift.kernel_regression import modulo_accuracy
 from lib.redshift.random_networks import Prior, forward, images, unbiased_images
 from lib.redshift.trained_networks import fit_network, learn_modulo_sums, shuffled
 
-__all__ = ["activations", "phi"]
-__all__ += ["random_networks", "Prior", "forward", "images", "unbiased_images"]
+__all__ = ["phi", "random_networks", "Prior", "forward", "images", "unbiased_images"]
 __all__ += ["infinite_width", "kernel_regression", "modulo_accuracy"]
 __all__ += ["trained_networks", "fit_network", "learn_modulo_sums", "shuffled"]
 __all__ += ["coordinate_networks", "paint", "fine_tune", "transformers"]

@@ -14,7 +14,7 @@ from lib.linear import Recording, WrongAxes, axes
 from lib.redshift import random_networks
 from lib.redshift.activations import Activation
 from lib.redshift.random_networks import Layer, Prior
-from lib.redshift.trained_networks import copied, fit_network, render, repeated, shuffled, weight_magnitude
+from lib.redshift.trained_networks import copied, fit_network, render, repeated, shuffled
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ def paint(
         return render(layers, activation, m).cpu().reshape(len(magnitudes), seeds, m, m)
 
     def look(layers: list[Layer]) -> dict[str, Tensor]:
-        cosine = complexity.cosine(render(layers, activation, m))
-        return {"cosine": cosine, "weights": weight_magnitude(layers)} | (observe(layers) if observe else {})
+        size = torch.cat([layer["weight"].flatten(1) for layer in layers], 1).abs().mean(1)
+        seen = {"cosine": complexity.cosine(render(layers, activation, m)), "weights": size}
+        return seen | observe(layers) if observe else seen
 
     before = images(layers)
     target = picture.flatten()[pixels].float().to(device)

@@ -20,11 +20,8 @@ ACTIVATIONS = ("relu", "erf", "gaussian", "sine")
 
 
 def kernel_step(activation: str, k: Tensor, diagonal_1: Tensor, diagonal_2: Tensor) -> Tensor:
-    """E[phi(u) phi(v)] for jointly Gaussian u, v with variances `diagonal_1`, `diagonal_2` and covariance `k`; all
-    broadcast.
-
-    The closed forms: arc-cosine kernel (ReLU), arcsine kernel (erf), and the Gaussian integrals of sin and exp(-x^2/2).
-    """
+    """E[phi(u) phi(v)] for jointly Gaussian u, v with variances `diagonal_1`, `diagonal_2` and covariance `k`, which
+    broadcast: arc-cosine kernel (ReLU), arcsine kernel (erf), and the Gaussian integrals of sin and exp(-x^2/2)."""
     if activation == "relu":
         scale = torch.sqrt(diagonal_1 * diagonal_2)
         cosine = (k / scale).clamp(-1, 1)
@@ -54,8 +51,8 @@ def kernel(
     inputs) and x2 (points2, inputs): (points1, points2).
 
     The outputs' covariance is a multiple of it plus the variance of the readout's bias, which the measures of complexity
-    do not see. `width` enters through the prior alone: the printed prior scales the first layer by its fan_out. Layer
-    normalisation divides by the standard deviation across channels, here the square root of the diagonal.
+    do not see. `width` enters through the prior alone, which scales the first layer by its fan_out. Layer normalisation
+    divides by the standard deviation across channels, here the square root of the diagonal.
     """
     prior = prior or Prior()
     inputs = x1.shape[1]
@@ -81,19 +78,17 @@ def fourier(
     m: int = 64,
     region: str = "half plane",
     layer_norm: bool = False,
-    rows: int = 256,
 ) -> float:
     """Mean `complexity.fourier` of infinitely wide random networks on an m x m grid.
 
     A Fourier coefficient of a Gaussian process is a complex Gaussian number z with E|z|^2 = S and E z^2 = T; its mean
     magnitude is an elliptic integral. S collects the kernel over pairs of points with the same difference, T over pairs
-    with the same sum, so that two m x m transforms replace the m^2 x m^2 one. A quarter of the grid's points is enough, as a
-    mirrored grid is the same grid. The mean of the ratio is approximated by
-    the ratio of the means. `rows` of the kernel are held at a time.
+    with the same sum, so that two m x m transforms replace the m^2 x m^2 one. The mean of the ratio is approximated by
+    the ratio of the means.
     """
     difference, total = (torch.zeros(m * m, dtype=torch.float64) for _ in range(2))
     i = torch.arange(m)
-    for row, column, weight, k in _kernel_parts(activation, depth, width, prior, m, layer_norm, rows):
+    for row, column, weight, k in _kernel_parts(activation, depth, width, prior, m, layer_norm):
         # The mean over the grid adds to k = 0 alone, which the measure leaves out: no need to subtract it.
         for sign, target in ((-1, difference), (1, total)):
             along = (i[:, None] + sign * i) % m  # of two places on an axis
@@ -117,35 +112,31 @@ def cosine(
     *,
     m: int = 64,
     layer_norm: bool = False,
-    rows: int = 256,
 ) -> float:
     """Mean `complexity.cosine` of infinitely wide random networks on an m x m grid.
 
     A cosine coefficient of a Gaussian process is a real Gaussian number; its variance v is the diagonal of C K C', with K
     the kernel and C the cosine transform of the grid, and its mean magnitude sqrt(2 v / pi). The mean of the ratio is
-    approximated by the ratio of the means. `rows` of the kernel are held at a time.
+    approximated by the ratio of the means.
     """
     waves = complexity.cosine_transform(torch.eye(m, dtype=torch.float64), dims=1)  # (place, frequency)
     variance = torch.zeros(m, m, dtype=torch.float64)
-    for row, column, weight, k in _kernel_parts(activation, depth, width, prior, m, layer_norm, rows):
+    for row, column, weight, k in _kernel_parts(activation, depth, width, prior, m, layer_norm):
         half = complexity.cosine_transform(k.reshape(-1, m, m))  # (rows, frequency, frequency): K C'
         variance += torch.einsum("rab,ra,rb->ab", half, waves[row] * weight[:, None], waves[column])
     return float(complexity.cosine_of_magnitudes((variance.clamp(min=0) * (2 / math.pi)).sqrt()))
 
 
 def _kernel_parts(
-    activation: str, depth: int, width: int, prior: Prior | None, m: int, layer_norm: bool, rows: int
+    activation: str, depth: int, width: int, prior: Prior | None, m: int, layer_norm: bool
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """`kernel` between a quarter of the grid's points and all points, in parts: row and column of at most `rows` points, how many
-    points each of them stands for, and the kernel (rows, points).
-
-    The kernel is the same for both points mirrored, so a quarter of the grid stands for all of it: a point for two along
-    each axis, for one on the middle line.
-    """
+    """`kernel` between a quarter of the grid's points and all points, in parts of 256 points: row and column of each point,
+    how many points of the grid it stands for, and the kernel (256, points). The kernel is the same for both points mirrored,
+    so a point stands for two along each axis, or for one on the middle line."""
     i = torch.arange((m + 1) // 2)
     stands_for = torch.where(2 * i == m - 1, 1.0, 2.0).double()
     points = complexity.grid(m)
-    for part in torch.cartesian_prod(i, i).split(rows):
+    for part in torch.cartesian_prod(i, i).split(256):
         row, column = part.T
         k = kernel(activation, points[m * row + column], points, depth, width, prior, layer_norm=layer_norm)
         yield row, column, stands_for[row] * stands_for[column], k

@@ -1,9 +1,7 @@
-"""Training replaced by its infinite-width limit: the smoothest function, in the sense of a network's kernel, through the
-training points.
+"""Training replaced by its infinite-width limit: regression with the kernel of a wide network (Neural Redshift Section 4).
 
 A wide network whose readout is trained to the end, from small weights, gives the mean of its Gaussian process conditioned
-on the data: regression with the kernel of `infinite_width`. No network is drawn and none is trained. `modulo_accuracy` is
-the twin of `trained_networks.learn_modulo_sums`: same tasks, same splits of the points.
+on the data. `modulo_accuracy` is the twin of `trained_networks.learn_modulo_sums`: same tasks, same splits of the points.
 """
 
 from collections.abc import Sequence

@@ -31,9 +31,7 @@ class Prior:
 
     Weights have the standard deviation of U(-s, s), s = magnitude * sqrt(6 / (fan_in + fan_out)); biases that of
     U(-bias, bias). `first_fan` replaces the first layer's fan_out (the width) in s, so that networks of different
-    widths can start from the same first layer.
-
-    Neural Redshift Section 2.
+    widths can start from the same first layer. Neural Redshift Section 2.
     """
 
     magnitude: float = 1.0
@@ -46,7 +44,7 @@ class Prior:
             raise ValueError(f"the prior's shape is one of {', '.join(PRIORS)}, not {self.shape!r}")
 
     def weight_std(self, fan_in: int, fan_out: int, first: bool = False) -> float:
-        """Standard deviation of the weights of a layer, of the `first` one if it has a scale of its own."""
+        """Standard deviation of a layer's weights, (fan_out, fan_in); `first_fan` counts in the `first` layer."""
         fan_out = self.first_fan if first and self.first_fan else fan_out
         return self.magnitude * math.sqrt(2 / (fan_in + fan_out))
 
@@ -81,8 +79,7 @@ def draw(
     """Random weights and biases for an ensemble with layer sizes `sizes` = (inputs, hidden, ..., outputs).
 
     Returns a list of dicts with "weight" (seeds, out, in) and "bias" (seeds, 1, out); `gates` = "hidden" or "all" adds
-    "gate weight" and "gate bias" to all layers but the last, or to all. What a network gets depends on `seed` alone
-    (`linear.Streams`, which may be given in its place, to go on with it).
+    "gate weight" and "gate bias" to all layers but the last, or to all. `linear.Streams` in the place of a `seed` go on.
     """
     prior = prior or Prior()
     if gates not in GATES:
@@ -129,21 +126,13 @@ def forward(
     layers: list[Layer], x: Tensor, activation: Activation, *, variant: str = "plain", prefactor: float | Tensor = 1.0
 ) -> Tensor:
     """Outputs of an ensemble: x (points, inputs) shared by all networks, or (seeds, points, inputs); returns (seeds,
-    points, outputs).
-
-    `prefactor` multiplies every preactivation: a number, or one per network with shape (seeds, 1, 1).
-    """
+    points, outputs). `prefactor` multiplies every preactivation: a number, or one per network, (seeds, 1, 1)."""
     x = torch.as_tensor(x)
     weight = layers[0]["weight"]
     if x.ndim < 2 or x.shape[-1] != weight.shape[-1]:
-        raise WrongAxes(
-            f"forward: x has shape {tuple(x.shape)} and the networks have {weight.shape[-1]} inputs; "
-            "points are rows, (points, inputs)"
-        )
+        raise WrongAxes(f"forward: x has shape {tuple(x.shape)}, the networks have {weight.shape[-1]} inputs; points are rows")
     if x.dtype != weight.dtype or x.device != weight.device:
-        raise WrongAxes(
-            f"forward: x is {x.dtype} on {x.device} and the weights are {weight.dtype} on {weight.device}; use x.to(weight)"
-        )
+        raise WrongAxes(f"forward: x is {x.dtype} on {x.device}, the weights {weight.dtype} on {weight.device}; use x.to(weight)")
     for layer in layers[:-1]:
         x = hidden_layer(layer, x, activation, variant, prefactor)
     return affine(x, layers[-1]["weight"], layers[-1]["bias"])
@@ -167,12 +156,10 @@ def images(
     `depth`.
 
     A network's first l layers are themselves a random network of depth l once they get a readout of their own, so all
-    depths come from one pass; neighbouring depths then share layers, which leaves every average unchanged. A finer grid
-    shows the same networks.
+    depths come from one pass; neighbouring depths then share layers, which leaves every average unchanged.
 
-    Unless `dtype` says otherwise, networks are evaluated in float32, and those that turn out nearly constant again in
-    float64: a deep gated network with small weights can be constant to six digits, and its image in float32 is mostly
-    rounding noise.
+    Unless `dtype` says otherwise, networks are evaluated in float32, and those that turn out nearly constant, whose image
+    would be mostly rounding noise, again in float64.
     """
     prior = prior or Prior()
     points = grid(m, device=device)
@@ -194,16 +181,8 @@ def images(
     return out if depths else out[0]
 
 
-def unbiased_images(
-    seeds: int,
-    m: int = 64,
-    magnitude: float = 1.0,
-    *,
-    seed: int = 0,
-    dtype: torch.dtype = torch.float64,
-    device: str | torch.device = "cpu",
-) -> Tensor:
-    """Functions of the unbiased model with random parameters: (seeds, m, m).
+def unbiased_images(seeds: int, m: int = 64, magnitude: float = 1.0, *, seed: int = 0) -> Tensor:
+    """Functions of the unbiased model with random parameters: (seeds, m, m), float64.
 
     A sum of one sine per frequency of the grid, amplitude * sin(2 pi k x / m + phase): no frequency is preferred.
     Neural Redshift Section 3 and Appendix D.
@@ -211,24 +190,18 @@ def unbiased_images(
     frequencies, amplitude, phase = unbiased_parameters(seeds, m, magnitude, seed=seed)
     spectrum = torch.zeros(seeds, m, m, dtype=torch.complex128)
     spectrum[:, frequencies[:, 0], frequencies[:, 1]] = amplitude * torch.exp(1j * (phase - math.pi / 2))
-    return (torch.fft.ifft2(spectrum).real * m * m).to(device=device, dtype=dtype)  # real part: sin(a) = Re exp(i (a - pi/2))
+    return torch.fft.ifft2(spectrum).real * m * m  # sin(a) = Re exp(i (a - pi/2))
 
 
 def unbiased_parameters(seeds: int, m: int = 64, magnitude: float = 1.0, *, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Random parameters of the unbiased model on an m x m grid: its wave vectors (waves, 2), amplitudes uniform in
-    ±magnitude and phases uniform in [0, 2 pi), (seeds, waves) each, float64."""
-    frequencies, streams = unbiased_frequencies(m), Streams(seeds, seed)
-    amplitude = streams.uniform(len(frequencies), low=-magnitude, high=magnitude)
-    return frequencies, amplitude, streams.uniform(len(frequencies), high=2 * math.pi)
-
-
-def unbiased_frequencies(m: int = 64) -> Tensor:
-    """The wave vectors of all distinct waves on an m x m grid, one of each pair k, -k, without the constant: (count,
-    2)."""
+    """Random parameters of the unbiased model on an m x m grid: its wave vectors (waves, 2), one of each pair k, -k and
+    no constant; amplitudes uniform in ±magnitude and phases uniform in [0, 2 pi), (seeds, waves) each, float64."""
     k = torch.cartesian_prod(torch.arange(m), torch.arange(m))
     partner = (-k) % m
     first = k[:, 0] * m + k[:, 1] <= partner[:, 0] * m + partner[:, 1]
-    return k[first & (k.sum(1) > 0)]
+    frequencies, streams = k[first & (k.sum(1) > 0)], Streams(seeds, seed)
+    amplitude = streams.uniform(len(frequencies), low=-magnitude, high=magnitude)
+    return frequencies, amplitude, streams.uniform(len(frequencies), high=2 * math.pi)
 
 
 def _evaluate(

@@ -1,10 +1,8 @@
 """Ensembles of small networks trained with full-batch Adam, and what is left of them when their weights are shuffled.
 
-The networks are those of `random_networks`, and so is the forward pass: a trained network is a random one that was
-moved. Gradients are torch's. The losses of all networks are added up and Adam acts on each weight by itself, so every
-network learns exactly as it would alone. Points are rows, (points, inputs).
-
-Neural Redshift Section 4 and Appendix E.
+The networks are those of `random_networks`. The losses of all networks are added up and Adam acts on each weight by
+itself, so every network learns exactly as it would alone. Points are rows, (points, inputs). Neural Redshift Section 4 and
+Appendix E.
 """
 
 import math
@@ -91,21 +89,18 @@ def fit_network(
     return fit(parameters, predict, target, rate=rate, steps=steps, loss=loss, every=every, observe=look)
 
 
-def render(layers: list[Layer], activation: Activation, m: int = 64, prefactor: float | Tensor = 1.0) -> Tensor:
+def render(layers: list[Layer], activation: Activation, m: int = 64) -> Tensor:
     """The functions of an ensemble with two inputs and one output as images (seeds, m, m)."""
     weight = layers[0]["weight"]
     points = random_networks.grid(m, dtype=weight.dtype, device=weight.device)
     with torch.no_grad():
-        return random_networks.forward(layers, points, activation, prefactor=prefactor).reshape(-1, m, m)
+        return random_networks.forward(layers, points, activation).reshape(-1, m, m)
 
 
 def shuffled(layers: list[Layer], seed: int = 0, seeds: int | None = None) -> list[Layer]:
-    """A copy of the ensemble in which each layer's weights, and each layer's biases, have changed places at random
-    within the network.
-
-    The distribution of magnitudes in each layer stays exactly as it was; which unit connects to which is lost. Networks
-    k, k + seeds, k + 2 seeds, ... share an order: so does one network at several magnitudes. Neural Redshift App. E.1.
-    """
+    """A copy of the ensemble in which the weights of each layer, and its biases, have changed places at random within the
+    network. Networks k, k + seeds, k + 2 seeds, ... share an order: one network at several magnitudes. Neural Redshift
+    Appendix E.1."""
     networks = len(layers[0]["weight"])
     seeds = seeds or networks
     if networks % seeds:
@@ -130,16 +125,9 @@ def repeated(layers: list[Layer], times: int) -> list[Layer]:
     return [{name: tensor.repeat(times, 1, 1) for name, tensor in layer.items()} for layer in layers]
 
 
-def weight_magnitude(layers: list[Layer]) -> Tensor:
-    """Mean absolute value of all weights (biases left out) of each network: (seeds,)."""
-    weights = torch.cat([layer["weight"].flatten(1) for layer in layers], 1)
-    return weights.abs().mean(1)
-
-
 @axes(values="samples")
 def excess_kurtosis(values: Tensor) -> Tensor:
-    """How long the tails are, over the last dimension: -1.2 for a uniform distribution, 0 for a Gaussian, 3 for a
-    Laplace; (..., samples) becomes (...)."""
+    """How long the tails of values (..., samples) are, (...): -1.2 for a uniform, 0 for a Gaussian, 3 for a Laplace law."""
     centred = values - values.mean(-1, keepdim=True)
     return centred.pow(4).mean(-1) / centred.square().mean(-1).square() - 3
 
@@ -206,12 +194,9 @@ def fit_unbiased(
     steps: int = 300,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Recording]:
-    """Train the unbiased model (one sine per frequency of the grid, amplitudes and phases learned) on some pixels of an
-    m x m image.
-
-    pixels are flat indices into the image. Starts from `random_networks.unbiased_images` of the same seed. Returns the
-    images before and after training, (seeds, m, m) each, and the `Recording`. Neural Redshift Appendices D and E.1.
-    """
+    """Train the amplitudes and phases of the unbiased model on some `pixels`, flat indices into an m x m image, from
+    `random_networks.unbiased_images` of the same seed. Returns the images before and after training, (seeds, m, m) each,
+    and the `Recording`. Neural Redshift Appendices D and E.1."""
     k, *start = random_networks.unbiased_parameters(seeds, m, magnitude, seed=seed)
     amplitude, phase = (tensor.float()[:, None] for tensor in start)  # (seeds, 1, waves)
     points = torch.cartesian_prod(torch.arange(m), torch.arange(m)).float()

@@ -1,9 +1,7 @@
 """Untrained transformers of the GPT-2 kind, many at once, and the sequences they write.
 
-Weights have a leading dimension, the seeds, and are (seeds, out, in); whole grids of variants (layer-normalisation scales,
-activations) reuse one draw of weights. Greedy decoding with a cache of keys and values: each new token costs one pass
-through the network for that token alone.
-
+Weights are (seeds, out, in); whole grids of variants (layer-normalisation scales, activations) reuse one draw of them.
+Greedy decoding with a cache of keys and values: each new token costs one pass through the network for that token alone.
 Neural Redshift Section 5 and Appendix D.
 """
 
@@ -34,8 +32,7 @@ class Shape:
 
     @property
     def weight_std(self) -> float:
-        """GPT-2 draws weights with standard deviation 0.02 at width 768; a narrower model keeps the gain of each
-        layer."""
+        """GPT-2 has 0.02 at width 768; a narrower model keeps the gain of each layer."""
         return 0.02 * math.sqrt(768 / self.width)
 
 
@@ -101,10 +98,9 @@ def next_token(
 ) -> tuple[Tensor, Cache]:
     """Logits of the token after `tokens`, and the cache to go on with (the one that was given, if any, with more in it).
 
-    tokens (seeds, sequences, new): the tokens that are not in `cache` yet, one or several. `scale` multiplies the output
-    of the layer normalisations in the blocks: a number, or (seeds, sequences) to vary it between sequences. `blocks`
-    uses only the first so many. `centred` subtracts from the MLP's hidden units their mean, so that no activation has an
-    output on one side of zero only. Returns (seeds, sequences, vocabulary).
+    tokens (seeds, sequences, new): the tokens that are not in `cache` yet; logits (seeds, sequences, vocabulary). `scale`
+    multiplies the output of the layer normalisations in the blocks: a number, or (seeds, sequences). `blocks` uses only
+    the first so many. `centred` subtracts from the MLP's hidden units their mean.
     """
     seeds, sequences, new = tokens.shape
     cache = Cache() if cache is None else cache
@@ -147,9 +143,7 @@ def write(
     sequences, length)."""
     seeds = len(weights["tokens"])
     if prompts.ndim != 2 or len(prompts) != seeds:
-        raise WrongAxes(
-            f"write: prompts has shape {tuple(prompts.shape)}; with these weights it must be ({seeds} seeds, sequences)"
-        )
+        raise WrongAxes(f"write: prompts has shape {tuple(prompts.shape)}; here it must be ({seeds} seeds, sequences)")
     token, cache, written = prompts[..., None], Cache(), []
     with torch.no_grad():
         for _ in range(length):
@@ -171,15 +165,17 @@ def write_grid(
     centred: bool = False,
 ) -> Tensor:
     """`write` for several layer-normalisation scales at once, with the same weights and prompts (seeds, sequences):
-    (scales, seeds, sequences, length).
-
-    Several activations give (activations, scales, seeds, sequences, length).
-    """
+    (scales, seeds, sequences, length), or for several activations (activations, scales, seeds, sequences, length)."""
     several = [activation] if isinstance(activation, str) or callable(activation) else activation
     sequences, variants = prompts.shape[-1], len(several) * len(scales)
     scale = torch.tensor(scales).to(weights["tokens"]).repeat_interleave(sequences).repeat(len(several))
+
+    def side_by_side(x: Tensor) -> Tensor:
+        parts = zip(several, x.chunk(len(several), 1), strict=True)  # x (seeds, sequences, ...): a part for each activation
+        return torch.cat([phi(each)(part) for each, part in parts], 1)
+
     written = write(
-        weights, shape, prompts.to(scale.device).repeat(1, variants), _side_by_side(several), scale.expand(len(prompts), -1),
+        weights, shape, prompts.to(scale.device).repeat(1, variants), side_by_side, scale.expand(len(prompts), -1),
         length=length, blocks=blocks, centred=centred,
     )  # fmt: skip
     grid = written.unflatten(1, (len(several), len(scales), sequences)).movedim(0, 2)
@@ -187,10 +183,10 @@ def write_grid(
 
 
 def hidden_moments(activation: Activation, shape: Shape, scale: float = 1.0) -> tuple[float, float]:
-    """Mean and standard deviation of a hidden unit of an MLP over random weights.
+    """Mean and standard deviation of a hidden unit of an MLP over random weights, by a trapezoid sum.
 
     A normalised input has squared length `width`, so what enters a unit is exactly Gaussian with standard deviation
-    `scale` * weight_std * sqrt(width), whatever was written before; 0.55 `scale` in GPT-2. A trapezoid sum over ±9 of them.
+    `scale` * weight_std * sqrt(width), whatever was written before.
     """
     z = torch.linspace(-9, 9, 7201, dtype=torch.float64)
     density = torch.exp(-z.square() / 2) / math.sqrt(2 * math.pi)
@@ -216,10 +212,7 @@ def with_shares(
     length: int = 100,
 ) -> Tensor:
     """`write` with a constant added to the activation's output, chosen so that its `mean_share` is each of `shares` in
-    turn (between -1 and 1, exclusive): (shares, seeds, sequences, length), or (activations, shares, ...) for several.
-
-    The output's standard deviation stays what it was. Share 0 is an activation without a mean.
-    """
+    turn (between -1 and 1, exclusive): (shares, seeds, sequences, length), or (activations, shares, ...) for several."""
     if not all(-1 < share < 1 for share in shares):
         raise ValueError(f"shares lie between -1 and 1, exclusive, not {list(shares)}")
     several = [activation] if isinstance(activation, str) or callable(activation) else activation
@@ -233,12 +226,6 @@ def with_shares(
     grid = write_grid(weights, shape, prompts, variants, [scale], length=length)[:, 0]
     grid = grid.unflatten(0, (len(several), len(shares)))
     return grid if several is activation else grid[0]
-
-
-def _side_by_side(several: Sequence[Activation]) -> Activation:
-    """An activation for hidden units (seeds, sequences, ...) whose sequences come in as many equal parts as there are
-    activations in `several`, each part with its own."""
-    return lambda x: torch.cat([phi(each)(part) for each, part in zip(several, x.chunk(len(several), 1), strict=True)], 1)
 
 
 def _multiply(x: Tensor, weight: Tensor) -> Tensor:

@@ -20,6 +20,8 @@ from lib import linear
 from lib.gated.architectures import pathways
 from lib.linear import axes
 
+Real = Tensor | float
+
 
 def subsets(contexts: int, *sizes: int) -> Tensor:
     """All sets of `sizes` contexts, (sets, contexts) boolean, in the order of the sizes asked for."""
@@ -53,8 +55,7 @@ def pathway_inputs(x: Tensor, open_in: Tensor) -> Tensor:
     items = x.shape[-2] - contexts
     if x.shape[-1] != items * contexts:
         raise ValueError(
-            f"pathway_inputs: with {contexts} contexts, x of shape {tuple(x.shape)} has {items} items, "
-            f"which makes {items * contexts} points, not {x.shape[-1]}"
+            f"pathway_inputs: {items} items in {contexts} contexts make {items * contexts} points, not {x.shape[-1]}"
         )
     return pathways.effective_inputs(x, *pathway_gates(open_in, items))
 
@@ -76,11 +77,9 @@ def residual_speed(sigma: Tensor | float, contexts: int, active: int, items: int
     """s of a pathway open in `active` contexts, once the common pathway has learned its part; as `sigma`, (modes,).
 
     What is left in context c is sigma (e_c - mean of all e): summed over the pathway's contexts its length is
-    sigma sqrt(active (contexts - active) / contexts), the same for `active` and for all the others together. As every
-    correlation it is a mean over the items · contexts data points. Make Haste Slowly, Appendices F and G.
+    sigma sqrt(active (contexts - active) / contexts). As every correlation it is a mean over the items · contexts data
+    points. Make Haste Slowly, Appendices F and G.
     """
-    if not 0 < active <= contexts:
-        raise ValueError(f"residual_speed: a pathway is open in 1 to {contexts} contexts, got {active}")
     return linear.real(sigma) * (active * (contexts - active) / contexts) ** 0.5 / (items * contexts)
 
 
@@ -89,19 +88,12 @@ def overlap(contexts: int) -> float:
     return -1 / (contexts - 1)
 
 
-_PRINTED_OVERLAPS = {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}
-
-
 def printed_overlap(contexts: int) -> float:
-    """The same cosine as printed in Appendices F and G: -1/2, -1/6, -1/12 for 3, 4, 5 contexts; nothing else is printed."""
-    if contexts not in _PRINTED_OVERLAPS:
-        raise ValueError(f"printed_overlap: the paper prints it for 3, 4 and 5 contexts only, not for {contexts}")
-    return _PRINTED_OVERLAPS[contexts]
+    """The same cosine as printed in Appendices F and G, for 3, 4 and 5 contexts: -1/2, -1/6, -1/12."""
+    return {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}[contexts]
 
 
-def context_mode_strength(
-    t: Tensor | float, s: Tensor | float, d: Tensor | float, b0: Tensor | float, contexts: int, tau: float = 1.0
-) -> Tensor:
+def context_mode_strength(t: Real, s: Real, d: Real, b0: Real, contexts: int, tau: float = 1.0) -> Tensor:
     """Strength of a mode in one of C pathways, each open in all contexts but one, after the common pathway.
 
     The others undo most of what one pathway adds, so it sees only 1/(C - 1) of its input variance `d`:
@@ -110,39 +102,22 @@ def context_mode_strength(
     return linear.mode_strength(t, linear.real(s), linear.real(d) / (contexts - 1), b0, tau)
 
 
-def printed_context_mode_strength(
-    t: Tensor | float,
-    s: Tensor | float,
-    d: Tensor | float,
-    b0: Tensor | float,
-    contexts: int,
-    tau: float = 1.0,
-    sign: float = 1.0,
-) -> Tensor:
+def printed_context_mode_strength(t: Real, s: Real, d: Real, b0: Real, contexts: int, tau: float = 1.0) -> Tensor:
     """The closed form as printed in Appendices F and G: the exponential grows, and one factor C - 1 is missing.
 
-    It starts at (C - 1) b0 and dies out. With sign = -1 the exponential is repaired and only the factor is left wrong:
-    it starts there and settles at (C - 1) s/d.
+    It starts at (C - 1) b0 and dies out.
     """
     s, d = linear.real(s), linear.real(d)
-    return ((contexts - 1) * s / d) / (1 - (1 - s / (d * b0)) * torch.exp(sign * 2 * s * linear.real(t) / tau))
+    return ((contexts - 1) * s / d) / (1 - (1 - s / (d * b0)) * torch.exp(2 * s * linear.real(t) / tau))
 
 
 @axes(x="features points", y="outputs points")
 def common_mean_modes(x: Tensor, y: Tensor, items: int) -> linear.Modes:
-    """Modes of the common pathway that do not tell items apart: what every item shares, overall and per context.
-
-    `items` is how many data points each context has; they stand context by context, as `tasks.contexts` puts them.
-    """
+    """Modes of the common pathway that do not tell items apart: what all `items` share, overall and per context."""
     points = x.shape[-1]
-    if points % items:
-        raise ValueError(f"common_mean_modes: {points} points cannot be contexts of {items} items each")
     mean = torch.kron(torch.eye(points // items), torch.full((items, items), 1 / items)).to(x)
     sigma_yx, _ = linear.correlations(x, y @ mean)
     return linear.modes(sigma_yx, linear.correlations(x @ mean, y)[1])
-
-
-# --- the vector race ------------------------------------------------------------------------------------------------
 
 
 @axes(sigma="modes", open_in="pathways contexts")
@@ -155,9 +130,8 @@ def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor 
         tau dm/dt = |m| c + (m·c) m / |m|,     c = what is left to learn, summed over the pathway's open contexts,
 
     from m = a0 c/|c|. The common phase turns and grows all arrows before the contextual phase begins: this is the head
-    start that the paper's closed form needs as a constant, and nothing is fitted. Here the same for gradient descent with a
-    finite step, exactly: one number for the way in and one vector for the way out per mode and pathway, both updated by their
-    gradients. `open_in` is (pathways, contexts), a0 one number or one per pathway.
+    start that the paper's closed form needs as a constant. Here the same for gradient descent with a finite step, exactly:
+    one number for the way in and one vector for the way out per mode and pathway. a0 is one number or one per pathway.
     """
     gates, contexts = open_in.double().numpy(), open_in.shape[1]
     blocks = np.concatenate([np.ones((contexts, 1)), np.eye(contexts)], 1)
@@ -176,9 +150,8 @@ def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor 
 def race_of_all_sets(steps: int, sigma: Tensor, contexts: int, a0: Tensor | float, step: float) -> Tensor:
     """Lengths |m| of the arrows when a pathway for every non-empty set of contexts takes part: (modes, contexts).
 
-    Entry k - 1 belongs to one pathway that serves k contexts, after `steps` steps; there are comb(contexts, k) of them. It is
-    `vector_race_discrete` with all 2^C - 1 pathways, made small by symmetry: an arrow of size k has one component for the
-    common block, one for each block of its own contexts and one for each of the others, so three numbers are enough.
+    Entry k - 1 belongs to each pathway that serves k contexts, after `steps` steps. It is `vector_race_discrete` with all
+    2^C - 1 pathways, made small by symmetry: the common block, the own contexts' blocks and the others' need a number each.
     """
     k = np.arange(1, contexts + 1)
     holding, both = (np.array([comb(contexts - j, size - j) if size >= j else 0 for size in k], float) for j in (1, 2))
@@ -214,11 +187,10 @@ def vector_race_loss(m: Tensor, sigma: Tensor, open_in: Tensor) -> Tensor:
 
 @axes(m="pathways blocks", open_in="pathways contexts")
 def residual_part(m: Tensor, open_in: Tensor) -> Tensor:
-    """How far each arrow has grown along what its pathway will have to learn in the contextual phase: (..., pathways)."""
-    contexts = open_in.shape[1]
+    """How far each arrow has grown along what its pathway will have to learn in the contextual phase: (..., pathways).
+
+    NaN for a pathway open in all contexts, which has nothing to learn there.
+    """
     own = open_in.to(m) - open_in.to(m).mean(-1, keepdim=True)  # sum over the set of (e_c - mean)
     direction = torch.cat([torch.zeros(len(own), 1).to(m), own], -1)
-    length = direction.norm(dim=-1, keepdim=True)
-    if (length < 1e-12).any():
-        raise ValueError(f"a pathway open in all {contexts} contexts has no residual of its own")
-    return (m * direction / length).sum(-1)
+    return (m * direction / direction.norm(dim=-1, keepdim=True)).sum(-1)

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from lib.linear import axes
 from lib.relu.networks import preactivation
 
-# --- patterns -------------------------------------------------------------------------------------------------------
-
 
 def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) -> Tensor:
     """Which items switch which units of hidden layer `layer` on: (..., units, items), boolean.
@@ -27,16 +25,16 @@ def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) -> 
 def gates_of(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> dict[str, Tensor]:
     """The same for any torch module: {name of each `nn.ReLU` inside: (units, items), boolean}, in the order of use.
 
-    `x` is what the module takes, items first, (items, ...), as is usual in torch; it is brought to the module's precision
-    and device. The patterns have items last, as everywhere in this room, and every number that goes through a ReLU counts
-    as a unit: an image (channels, height, width) as channels · height · width of them. A ReLU that is used again
-    appears as "name (2)", "name (3)", … ReLUs that are called as functions are no modules and cannot be seen.
-
-    The module is looked at as it answers after training (`eval`), and is left as it was: modes, gradients, statistics.
+    `x` is what the module takes, items first, (items, ...); it is brought to the module's precision and device. Every number
+    that goes through a ReLU counts as a unit. A ReLU that is used again appears as "name (2)", "name (3)", …; ReLUs that are
+    called as functions cannot be seen. The module is looked at in `eval` mode and left as it was.
     """
     names = {part: name for name, part in module.named_modules() if isinstance(part, nn.ReLU)}
     if not names:
         raise ValueError(f"gates_of: {type(module).__name__} has no nn.ReLU inside; a ReLU called as a function is not seen")
+    x = x.detach().clone() if isinstance(x, Tensor) else torch.tensor(np.asarray(x))
+    like = next((p for p in module.parameters() if p.is_floating_point()), x)
+    x = x.to(like) if x.is_floating_point() else x.to(like.device)  # whole numbers stay whole
     found: dict[str, Tensor] = {}
     uses = dict.fromkeys(names, 0)
 
@@ -49,25 +47,13 @@ def gates_of(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> dict[str, 
     try:
         module.eval()
         with torch.no_grad():
-            module(_as_input(module, x))
+            module(x)
     finally:
         for hook in hooks:
             hook.remove()
         for part, training in modes.items():
             part.training = training
     return found
-
-
-def _as_input(module: nn.Module, x: Tensor | np.ndarray | Sequence) -> Tensor:
-    """A copy of `x` in the precision and on the device of the module's weights (whole numbers stay whole)."""
-    tensor = x.detach().clone() if isinstance(x, Tensor) else torch.tensor(np.asarray(x))
-    like = next((p for p in module.parameters() if p.is_floating_point()), None)
-    if like is None:
-        return tensor
-    return tensor.to(like) if tensor.is_floating_point() else tensor.to(like.device)
-
-
-# --- what single units do -------------------------------------------------------------------------------------------
 
 
 def unit_weight(weights: Sequence[Tensor], layer: int = 0) -> Tensor:
@@ -78,7 +64,7 @@ def unit_weight(weights: Sequence[Tensor], layer: int = 0) -> Tensor:
 def share(weights: Sequence[Tensor], mask: Tensor, layer: int = 0) -> Tensor:
     """The share of hidden layer `layer`, by `unit_weight`, that is in units for which `mask` (..., units) holds: (...).
 
-    Instead of yes or no, `mask` may give a number for each unit; then their mean comes back, each unit counted by its weight.
+    If `mask` has a number for each unit, it is their weighted mean.
     """
     return _weighted(mask, unit_weight(weights, layer))
 
@@ -97,10 +83,7 @@ def unit_states(on: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
 
 @axes(on="units items", weight="units")
 def effective_gates(on: Tensor, weight: Tensor) -> Tensor:
-    """How many different gates a layer has, (...): exp of the entropy of the weight's distribution over them.
-
-    One if all the weight is in units with one gate, n if it is spread evenly over n gates. `on` is what `gates` returns.
-    """
+    """How many different gates a layer has, (...): exp of the entropy of the distribution of `weight` over those in `on`."""
     _, code = on.reshape(-1, on.shape[-1]).unique(dim=0, return_inverse=True)  # a number for each different gate
     code, order = code.reshape(on.shape[:-1]).sort(dim=-1, stable=True)  # units with the same gate side by side
     group = torch.nn.functional.pad((code[..., 1:] != code[..., :-1]).cumsum(-1), (1, 0))
@@ -112,9 +95,6 @@ def _weighted(mask: Tensor, weight: Tensor) -> Tensor:
     if mask.shape[-1] != weight.shape[-1]:
         raise ValueError(f"mask has {mask.shape[-1]} units (shape {tuple(mask.shape)}), the layer has {weight.shape[-1]}")
     return (weight / weight.sum(-1, keepdim=True) * mask).sum(-1)
-
-
-# --- many units at once ---------------------------------------------------------------------------------------------
 
 
 @axes(samples="items")
@@ -143,10 +123,7 @@ def cluster_gates(samples: Tensor, clusters: int, *, seed: int = 0) -> tuple[Ten
 
 @axes(samples="items")
 def distinct_gates(samples: Tensor) -> tuple[Tensor, Tensor]:
-    """The different patterns among `samples` (..., items) and how often each occurs: (patterns, items), (patterns,).
-
-    Hundreds of thousands of units share a few thousand patterns, so whatever follows costs that much less.
-    """
+    """The different patterns among `samples` (..., items) and how often each occurs: (patterns, items), (patterns,)."""
     items = samples.shape[-1]
     if items > 62:
         raise ValueError(f"patterns over more than 62 items do not fit into an integer, got {items}")

@@ -2,11 +2,10 @@
 
 A bias is a constant input. `with_constant` appends it to the data, so that a network's first matrix carries the biases
 in its last column and everything else (linear theory, gradients, gates) needs no special case; a constant of zero is a
-network without biases. The networks are those of `relu.networks`: weights [w1 (..., hidden, features), w2 (..., outputs,
-hidden)], x (..., features, items). The paper sums its loss over items: train with reduction="sum".
+network without biases. Weights are [w1 (..., hidden, features), w2 (..., outputs, hidden)], x (..., features, items). The
+paper sums its loss over items: train with reduction="sum".
 
-Bias-mediated early linearization, Sections 4 to 6 and Appendices B, C and F. (`relu.tangent` has the other linearisation, in the
-weights around where they start: the kernel limit.)
+Bias-mediated early linearization, Sections 4 to 6 and Appendices B, C and F. (For the kernel limit see `relu.tangent`.)
 
     from lib import linear, relu
     from lib.data import tasks
@@ -30,6 +29,8 @@ from lib.linear.descent import Recording, crossing
 from lib.linear.shapes import axes
 from lib.relu import networks
 
+Real = Tensor | float
+
 # --- the constant, and the mode by which it learns the mean label (Sections 5.1 and 5.2) -------------------------------------
 
 
@@ -47,10 +48,7 @@ def with_constant(x: Tensor, strength: Tensor | float = 1.0) -> Tensor:
 
 
 def input_spectrum(items: int, strength: float) -> Tensor:
-    """Eigenvalues of the input correlations of one-hot items with a constant, largest first: c² + 1/P, 1/P, …, 0.
-
-    Early Linearization Proposition 1.
-    """
+    """Eigenvalues of the input correlations of one-hot items with a constant, largest first: Early Linearization Prop. 1."""
     return torch.tensor([strength**2 + 1 / items] + [1 / items] * (items - 1) + [0.0], dtype=torch.float64)
 
 
@@ -66,8 +64,8 @@ class BiasMode(NamedTuple):
 def bias_mode(y: Tensor, strength: float) -> BiasMode:
     """The mode by which a constant input learns the mean label of one-hot items. Early Linearization Eq. 5.
 
-    It is a singular mode of the data only if all labels have the same inner product with the mean label (which is what
-    Eq. 4 asks of them), and the first one only if no other is stronger; labels with non-negative inner products suffice for that.
+    It is a singular mode of the data only if all labels have the same inner product with the mean label (Eq. 4), and the
+    first one if no other is stronger; labels with non-negative inner products suffice for that.
     """
     items = y.shape[-1]
     d = strength**2 + 1 / items
@@ -99,10 +97,7 @@ def bias_ratio(w1: Tensor) -> Tensor:
 
 @axes(w1="hidden features")
 def kinks(w1: Tensor) -> Tensor:
-    """Distance from the origin at which each unit switches on, -b/|w| with the bias in the last column; (..., hidden).
-
-    Early Linearization Section 5.3. A negative kink means that the unit is on at the origin.
-    """
+    """Distance from the origin at which each unit switches on, -b/|w| with the bias last; (..., hidden). Section 5.3."""
     return -w1[..., -1] / w1[..., :-1].norm(dim=-1)
 
 
@@ -117,10 +112,7 @@ def at(recorded: Tensor, index: Tensor) -> Tensor:
 
 
 def keep_units(weights: Sequence[Tensor], kept: Tensor) -> list[Tensor]:
-    """The network without the units where `kept` (..., hidden) is false; their weights, now zero, never come back.
-
-    A linear network made this way is the gated one, W2 G W1, of Early Linearization Eq. 15.
-    """
+    """The network without the units where `kept` (..., hidden) is false: W2 G W1 of Early Linearization Eq. 15."""
     return [weights[0] * kept[..., :, None], weights[1] * kept[..., None, :]]
 
 
@@ -130,10 +122,8 @@ def linear_preference(
     """Does a network trained on an XOR with a margin answer by the plane (1) or by the XOR (0)? One number each, (...).
 
     It is asked about all eight corners, half of which contradict the training data. Of the difference between its two
-    outputs, the part that follows the third coordinate is divided by that plus the part that follows the XOR. Where the two
-    parts have opposite signs, the network answers one of them against the labels, and the larger one takes all: a number
-    in [0, 1] (NaN only where both parts are zero). `margin` and `constant` are numbers, or tensors that broadcast against
-    the weights' ensemble.
+    outputs, the part that follows the third coordinate is divided by that plus the part that follows the XOR, clamped to
+    [0, 1] where the signs differ; NaN only where both are zero. `margin` and `constant` broadcast against the ensemble.
     """
     like = weights[0]
     margin, constant = (torch.as_tensor(value, dtype=like.dtype, device=like.device) for value in (margin, constant))
@@ -148,11 +138,10 @@ def linear_preference(
 
 # --- the learning curve in closed form, from the initial weights (Sections 4 and 5.4, Appendix F.4) --------------------------
 
-# Why half: while answers are tiny, W1 v + W2ᵀ u of every mode (u, v) grows and W1 v - W2ᵀ u shrinks. A unit that is on for all
-# items obeys the same equation as in a linear network, and the bias mode comes first; so units in which its growing part
-# starts positive switch on and stay linear, the others switch off. The sign is a fair coin and independent of the other modes:
-# every mode starts from the strength in half of the units, and then follows the sigmoid of a linear network.
-# Early Linearization Sections 4 and 5.4, Appendix F.4 (which has the dead units in the place of the wrong sign).
+# Why half: while answers are tiny, W1 v + W2ᵀ u of every mode (u, v) grows and W1 v - W2ᵀ u shrinks. The bias mode comes first;
+# units in which its growing part starts positive switch on and stay linear, the others switch off. The sign is a fair coin and
+# independent of the other modes: every mode starts from the strength in half of the units, and then follows the sigmoid of a
+# linear network. (Appendix F.4 has the dead units in the place of the wrong sign.)
 
 
 def growing_part(weights: Sequence[Tensor], mode: theory.Modes) -> Tensor:
@@ -175,8 +164,7 @@ def predicted_loss(t: Tensor | float, mode: theory.Modes, a0: Tensor, y: Tensor)
     """Loss, summed over items, at the times t (times, ...) of a network whose modes start from a0 (..., modes): Eq. 7.
 
     Time is steps times step on that loss; where `t` is negative the modes are still at a0. With a0 = `initial_strength` it is
-    a linear network, with half of it or with `rectified_strength` a ReLU network with a bias. t (times,) or one clock for
-    each network, (times, ...) -> (times, ...).
+    a linear network, with half of it or with `rectified_strength` a ReLU network with a bias. Returns (times, ...).
     """
     items = y.shape[-1]
     clock = theory.real(t).clamp(min=0)
@@ -185,20 +173,17 @@ def predicted_loss(t: Tensor | float, mode: theory.Modes, a0: Tensor, y: Tensor)
     return items * theory.loss_of_modes(a, mode.s, mode.d, float(y.square().sum() / items))
 
 
-def delay(s: Tensor | float, d: Tensor | float, a0: Tensor | float, active: Tensor | float, tau: float = 1.0) -> Tensor:
+def delay(s: Real, d: Real, a0: Real, active: Real, tau: float = 1.0) -> Tensor:
     """How much later a mode comes when only a share `active` of its start is there: it begins at active · a0.
 
     Eq. 14 of Early Linearization after cancelling: tau/2s · ln[(s - d g a0) / (g (s - d a0))], about tau/2s · ln(1/g).
-    The threshold at which the two times are compared drops out (it has to lie below s/d, or it is never reached), and the
-    delay is positive exactly when g < 1. All arguments broadcast.
+    The threshold at which the two times are compared drops out. All arguments broadcast.
     """
     active = theory.real(active)
     return tau / (2 * s) * torch.log((s - d * active * a0) / (active * (s - d * a0)))
 
 
-def delay_as_printed(
-    s: Tensor | float, d: Tensor | float, a0: Tensor | float, g: Tensor | float, threshold: Tensor | float, tau: float = 1.0
-) -> Tensor:
+def delay_as_printed(s: Real, d: Real, a0: Real, g: Real, threshold: Real, tau: float = 1.0) -> Tensor:
     """Early Linearization Eq. 14 letter by letter, where g is called the rate of dead neurons."""
     s, d, a0, g = (theory.real(value) for value in (s, d, a0, g))
     above = s**2 * a0 - s * d * a0**2 * g - s * threshold * d * a0 + d**2 * a0**2 * g * threshold
@@ -208,10 +193,9 @@ def delay_as_printed(
 
 # --- how strong must a constant be? (Fig. 10) --------------------------------------------------------------------------------
 
-# While answers are tiny, units do not feel each other. A unit with incoming weights w and outgoing weights r obeys
-# w' = Σ (r·yᵢ) xᵢ and r' = Σ (w·xᵢ) yᵢ, summed over the items for which it is on (summed loss, time in steps times step). As
-# long as that set of items stays the same, this is linear, and the unit turns to the first singular pair of Σ yᵢ xᵢᵀ and
-# grows at its rate; if that pair switches on exactly this set, the unit may stay (`early_directions`).
+# While answers are tiny, a unit with incoming weights w and outgoing weights r obeys w' = Σ (r·yᵢ) xᵢ and r' = Σ (w·xᵢ) yᵢ,
+# summed over the items for which it is on. As long as these stay the same, the unit turns to the first singular pair of
+# Σ yᵢ xᵢᵀ and grows at its rate; if that pair switches on exactly these items, the unit may stay (`early_directions`).
 #
 # A unit that is off for some item must be lifted over it before the task is learned. To the first order in c the lift is c² times
 # what a vanishing constant collects, ∫Σ (r·error) dt over the items for which the unit is on, and this can be read off networks
@@ -259,8 +243,8 @@ def early_directions(x: Tensor, y: Tensor) -> list[Direction]:
 def typical_speed(x: Tensor, y: Tensor) -> float:
     """Growth rate of a typical unit without a bias relative to the fastest one: median over all sets of items.
 
-    Both start at the size σ. When the fast ones have learned the task, typical ones have grown to σ^(1 - ratio) only, and the
-    constant that lifts them over a gate of size σ is c ~ σ^(ratio / 2); for the fast ones it is σ^(1/2). For one-hot items.
+    When the fast ones have learned the task, typical ones have grown from σ to σ^(1 - ratio) only, and the constant that lifts
+    them over a gate of size σ is c ~ σ^(ratio / 2). For one-hot items.
     """
     inner, speeds = y.mT @ y, []  # singular values by the Gram matrix: in half of the time
     for chosen in _sets(x).split(1024):
@@ -272,11 +256,10 @@ def typical_speed(x: Tensor, y: Tensor) -> float:
 
 @axes(x="features items", y="outputs items")
 def without_bias(weights: Sequence[Tensor], x: Tensor, y: Tensor, **schedule: float) -> Recording:
-    """Train copies of ReLU networks on x (features, items) with a vanishing constant, and watch how near their gates are.
+    """Train copies of ReLU networks on x (features, items) with a vanishing constant, for which `weights` have a column.
 
-    `weights` have a column for the constant, as for `with_constant`; `schedule` is {step, steps, every}. Records, (times,
-    seeds, hidden): "lowest", each unit's input for the item that excites it least, and "lift", what its bias has collected,
-    per unit of the constant; and "loss", summed over items.
+    `schedule` is {step, steps, every}. Records "lowest", each unit's input for the item that excites it least, and "lift",
+    what its bias has collected per unit of the constant, (times, seeds, hidden) each; and the summed "loss".
     """
     copies = [w.clone() for w in weights]
     before = copies[0][..., -1].clone()
@@ -299,7 +282,6 @@ def predicted_on(run: Recording, strengths: Tensor) -> Tensor:
 def threshold(strengths: Tensor, on: Tensor, share: float = 0.5) -> Tensor:
     """The constant at which the largest share of always-on units, `on` (strengths, ...), reaches `share`: (...).
 
-    Interpolated in ln c between the given `strengths` (strengths,); NaN where it does not get there. Half is the word "most"
-    of Early Linearization Section 5.
+    Interpolated in ln c between the given `strengths` (strengths,); NaN where it does not get there.
     """
     return crossing(strengths.log(), on, share, rising=True).exp()

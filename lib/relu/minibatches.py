@@ -1,8 +1,7 @@
 """Two-layer networks trained on images by minibatch gradient descent, with and without a constant pixel, side by side.
 
-Images are rows here, unlike in the rest of the room: x (images, pixels), y (images, outputs), in single precision. Networks
-and their gradient are those of `relu.networks`; conditions are the constants. Network k starts from the same weights and
-sees the same batches whatever the constant and the activation, so that only these differ.
+Images are rows here, unlike in the rest of the room: x (images, pixels), y (images, outputs), in single precision. Network k
+starts from the same weights and sees the same batches whatever the constant and the activation, so that only these differ.
 Bias-mediated early linearization, Section 3 and Appendices C and E.
 """
 
@@ -34,9 +33,7 @@ def prepared(images: Images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         mean, scale = train.mean(), train.std()
     else:
         raise ValueError(f"how is 'pixel mean' or 'standard', not {how!r}")
-    classes = len(images.classes)
-    labels = (one_hot(y, classes).to(train.dtype) for y in (images.y_train, images.y_test))
-    y_train, y_test = labels
+    y_train, y_test = (one_hot(y, len(images.classes)).to(train.dtype) for y in (images.y_train, images.y_test))
     return (train - mean) / scale, y_train, (test - mean) / scale, y_test
 
 
@@ -106,7 +103,7 @@ def _loss(answers: Tensor, y: Tensor) -> Tensor:
 def batches(images: int, batch: int, seeds: int, seed: int = 1) -> Iterator[Tensor]:
     """Indices of random batches, (seeds, batch) each, without end: a new order of the images in every epoch and for every seed.
 
-    `seed` says which orders; another one than that of the networks, or both come from the same random numbers.
+    Use another `seed` than that of the networks, or both come from the same random numbers.
     """
     if not 1 <= batch <= images:
         raise ValueError(f"a batch has between 1 and all {images} images, not {batch}")
@@ -181,16 +178,14 @@ def train_to(
     """Train each network until its loss on the training images is below each of the falling `levels`, and examine it there.
 
     The loss is looked at on the first `watched` images (all if None), every `every` steps or after a fraction `growth` of the
-    steps done so far, whichever is later: a loss that falls like a power of time then falls by the same factor between two
-    looks. `examine(networks)` returns one number per network; the result has them as (levels, networks), NaN where a network
-    did not get there in `limit` steps, and beside them "steps" and "training loss" (that on the watched images) at each stop.
-    A network that has reached the last level leaves the ensemble.
+    steps done so far, whichever is later. `examine(networks)` returns one number per network; the result has them as (levels,
+    networks), NaN where a network did not get there in `limit` steps, and beside them "steps" and "training loss" at each
+    stop. A network that has reached the last level leaves the ensemble.
     """
     count = len(networks.constant)
     drawn = batches(len(x), batch, int(networks.number.max()) + 1, seed)
     left, reached, now = torch.arange(count), torch.zeros(count, dtype=torch.long), 0  # who still trains, levels behind each
     seen: dict[str, Tensor] = {}
-
     networks = networks.only(torch.ones(count, dtype=torch.bool))
     while True:
         parts = zip(x[:watched].split(1000), y[:watched].split(1000), strict=True)  # all at once would need much memory

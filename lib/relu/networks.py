@@ -1,17 +1,15 @@
 """ReLU networks trained from small weights, whole ensembles at once (Make Haste Slowly; Early Linearization Eqs 8-10).
 
 A network is a plain list of weight matrices, input to output, each (..., units, inputs); the leading axes are the
-ensemble, conditions (margins, gains, bias strengths) before seeds. Data are x (..., features, items) and y (..., outputs,
-items). They have no ensemble axes, or as many as the weights, of length one where all share them: x (conditions, 1,
-features, items) goes with weights (conditions, seeds, units, features), in every function alike.
+ensemble, conditions before seeds. Data are x (..., features, items) and y (..., outputs, items). They have no ensemble
+axes, or as many as the weights, of length one where all share them: x (conditions, 1, features, items).
 
-The last layer is linear, all others go through `activation`. A bias is a constant input of size `bias` to a layer:
-where it is not zero, the layer's matrix carries one column more, so biases are weights like any other. The options `bias`,
-`activation` and `fixed` say what kind of network the weights belong to; all functions take them alike (`preactivation`).
-The loss is half the squared error, averaged over items (`reduction="mean"`) or, as in both papers, summed.
+The last layer is linear, all others go through `activation`. A bias is a constant input of size `bias` to a layer, for which
+its matrix carries one column more. The options `bias`, `activation` and `fixed` say what kind of network the weights belong
+to; all functions take them alike (`preactivation`). The loss is half the squared error, averaged over items
+(`reduction="mean"`) or, as in both papers, summed.
 
-The gradient is written out, and on the processor NumPy multiplies: at the book's sizes this takes a fifth of the time of
-batched autograd, which the tests hold it to.
+The gradient is written out, and on the processor NumPy multiplies: this takes a fifth of the time of batched autograd.
 """
 
 import math
@@ -53,9 +51,8 @@ def initial_weights(
     """Independent normal weights for layers of the given `widths` (features, hidden, ..., outputs).
 
     Returns one matrix (*conditions, seeds, widths[l + 1], widths[l]) per layer, with one more column where that layer's
-    `bias` is not zero (its starting values are drawn like all others); without `seeds` a single network, without that
-    axis. `std` is one number or one per layer. Network k starts from the same weights in every condition, so that
-    conditions are compared network by network.
+    `bias` is not zero; without `seeds` a single network, without that axis. `std` is one number or one per layer. Network k
+    starts from the same weights in every condition, so that conditions are compared network by network.
     """
     stds, biases = _per_layer(std, len(widths) - 1), _per_layer(bias, len(widths) - 1)
     streams = Streams(1 if seeds is None else seeds, seed)
@@ -65,9 +62,6 @@ def initial_weights(
         w = w[0] if seeds is None else w
         result.append(w.expand(*conditions, *w.shape).to(device, dtype).clone(memory_format=torch.contiguous_format))
     return result
-
-
-# --- what a network answers -----------------------------------------------------------------------------------------------
 
 
 @axes(x="features items")
@@ -83,8 +77,7 @@ def preactivation(
     """Input to the nonlinearity of layer `layer`, counted from 0, (..., units, items).
 
     `activation` is one of the ACTIVATIONS; a sequence gives one to each hidden layer. "gated" multiplies hidden layer l by the
-    given gates fixed[l] (..., units, items), whatever its input: a gated deep linear network with one pathway per pattern of
-    gates. None stands for a layer that is always on.
+    given gates fixed[l] (..., units, items), whatever its input; None stands for a layer that is always on.
     """
     if not 0 <= layer < len(weights):
         raise ValueError(f"there are {len(weights) - 1} hidden layers, counted from 0, and none is layer {layer}")
@@ -123,9 +116,8 @@ def gradient(
 ) -> list[Tensor]:
     """+dL/dW of every layer, each of its matrix's shape, with L as in `loss`. Early Linearization Eqs 8-10 for two layers.
 
-    With activation "linear" it is the gradient of a deep linear network, and with "gated" that of a gated one (see
-    `preactivation`). The last `detached` units of the last hidden layer are trained on the residual: they see the error of
-    the whole network, all others only the error that the network makes without them. Layers below see both.
+    The last `detached` units of the last hidden layer are trained on the residual: they see the error of the whole network,
+    all others only the error that the network makes without them. Layers below see both.
     """
     return _on_data(weights, x, y, reduction, detached, **kind)[1](weights)
 
@@ -136,11 +128,9 @@ def _on_data(
     """`output` and `gradient` on these data as functions of the weights: what does not change in training is checked once."""
     layers = _layers(weights, x, **kind)
     _check(weights, layers, x, y)
-    if detached and (layers[-1].bias or not 0 < detached < weights[-1].shape[-1]):
-        raise ValueError(
-            f"{detached} detached units: of the {weights[-1].shape[-1]} units of the last hidden layer at least one must remain, "
-            "and the readout must have no bias"
-        )
+    units = weights[-1].shape[-1]
+    if detached and (layers[-1].bias or not 0 < detached < units):
+        raise ValueError(f"{detached} detached units: of {units} at least one must remain, and the readout must have no bias")
     layers, data, labels, share = _as_arrays(layers), as_array(x), as_array(y), _share(reduction, x)
 
     def answer(weights: Sequence[Tensor]) -> Tensor:
@@ -186,9 +176,6 @@ def backpropagate(
         error = back if on is None else back * on
 
 
-# --- training -------------------------------------------------------------------------------------------------------------
-
-
 @axes(x="features items", y="outputs items")
 def train(
     weights: list[Tensor],
@@ -202,15 +189,13 @@ def train(
     answers: bool = False,
     reduction: str = "mean",
     detached: int = 0,
-    label: str = "ReLU networks",
     **kind: Any,
 ) -> Recording:
     """Full-batch gradient descent in place; records "loss" (times, *ensemble), with `answers` also the `output` for x as
     "output" (times, *ensemble, outputs, items), and whatever `observe(weights)` returns.
 
-    Times are steps; time in the sense of gradient flow is step · steps on the loss with that `reduction`. Trains wherever
-    weights and data are; the recording comes home to the CPU. For `detached` units see `gradient`; the loss is that of the
-    whole network.
+    Times are steps; time in the sense of gradient flow is step · steps on the loss with that `reduction`. The recording is
+    on the CPU. For `detached` units see `gradient`; the loss is that of the whole network.
     """
     answer, slopes = _on_data(weights, x, y, reduction, detached, **kind)
 
@@ -219,15 +204,13 @@ def train(
         seen = {"loss": _loss(now, y, _share(reduction, x))} | ({"output": now} if answers else {})
         return seen | observe(w) if observe else seen
 
-    run = descend(weights, slopes, step=step, steps=steps, every=every, observe=watch, label=label)
+    run = descend(weights, slopes, step=step, steps=steps, every=every, observe=watch, label="ReLU networks")
     return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
 
 
 def schedule(duration: float, step: float, looks: int) -> dict[str, float | int]:
-    """{step, steps, every} for `train`: steps of size `step` for a time of `duration`, seen at `looks` even moments.
-
-    Time is steps times step. The number of steps is rounded to a multiple of `looks`, and is at least that.
-    """
+    """{step, steps, every} for `train`: steps of size `step` for a time of `duration`, seen at `looks` even moments, by
+    rounding the number of steps to a multiple of `looks`."""
     every = max(1, round(duration / step / looks))
     return {"step": step, "steps": looks * every, "every": every}
 
@@ -235,15 +218,11 @@ def schedule(duration: float, step: float, looks: int) -> dict[str, float | int]
 def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
     """(basis, coordinates): an orthonormal basis (outputs, rank) of y's columns and y in it, (rank, items).
 
-    A rotation of the outputs leaves a squared loss as it is, and outputs that are always zero after the rotation carry
-    nothing but the decay of their tiny initial readout: training on `coordinates` is training on y, only cheaper.
+    A rotation of the outputs leaves a squared loss as it is, so training on `coordinates` is training on y, only cheaper.
     """
     u, s, _ = torch.linalg.svd(y, full_matrices=False)
     basis = u[:, s > s[0] * max(1e-10, max(y.shape) * torch.finfo(y.dtype).eps)]
     return basis, basis.T @ y
-
-
-# --- helpers, for arrays and tensors alike --------------------------------------------------------------------------------
 
 
 def _as_arrays(layers: list[Layer]) -> list[Layer]:
@@ -277,10 +256,8 @@ def _share(reduction: str, x: Tensor) -> float:
 def _per_layer(value: float | Sequence[float], layers: int) -> list[float]:
     """One number for every layer, from one number or from a sequence of the right length."""
     values = [value] * layers if isinstance(value, int | float) else list(value)
-    if len(values) != layers:
-        raise ValueError(f"{layers} layers, but {len(values)} values: {values}")
-    if not all(math.isfinite(v) for v in values):
-        raise ValueError(f"not finite: {values}")
+    if len(values) != layers or not all(math.isfinite(v) for v in values):
+        raise ValueError(f"{layers} layers need a finite number each, not {values}")
     return values
 
 
@@ -309,6 +286,6 @@ def _check(weights: Sequence[Tensor], layers: list[Layer], x: Tensor, y: Tensor 
         own = tensor.shape[:-2]
         if own and ensemble and (len(own) != len(ensemble) or not all(a in (1, b) for a, b in zip(own, ensemble, strict=True))):
             raise WrongAxes(
-                f"relu: {name} has the ensemble axes {tuple(own)}, the weights {tuple(ensemble)}; give {name} as many, with "
-                f"length 1 where all share it, as in {name}[:, None] for one {name} per condition"
+                f"relu: {name} has the ensemble axes {tuple(own)}, the weights {tuple(ensemble)}; use {name}[:, None] for one "
+                f"{name} per condition"
             )

@@ -6,7 +6,6 @@ single data point are possible; here the question is answered by linear programm
 """
 
 import math
-from itertools import product
 
 import torch
 from scipy.optimize import linprog
@@ -19,22 +18,17 @@ from lib.linear import axes
 def realisable(gate: Tensor) -> bool:
     """Whether some weights a_i + b_c are positive exactly where `gate` (items, contexts) is open: a linear programme."""
     items, contexts = gate.shape
-    rows, bounds = [], []
-    for i, c in product(range(items), range(contexts)):
-        row = [0.0] * (items + contexts)
-        sign = -1.0 if gate[i, c] else 1.0
-        row[i] = row[items + c] = sign
-        rows.append(row)
-        bounds.append(-1.0 if gate[i, c] else 0.0)  # open: a + b >= 1 (any scale will do); shut: a + b <= 0
-    return linprog([0.0] * (items + contexts), A_ub=rows, b_ub=bounds, bounds=(None, None)).status == 0
+    weights = torch.cat([torch.eye(items).repeat_interleave(contexts, 0), torch.eye(contexts).repeat(items, 1)], 1)
+    sign = torch.where(gate.bool().flatten(), -1.0, 1.0)[:, None]
+    bound = torch.where(gate.bool().flatten(), -1.0, 0.0)  # open: a + b >= 1 (any scale will do); shut: a + b <= 0
+    return linprog(torch.zeros(items + contexts), A_ub=sign * weights, b_ub=bound, bounds=(None, None)).status == 0
 
 
 @axes(gates="items contexts")
 def nested(gates: Tensor) -> Tensor:
-    """The same answer without a programme: a gate is realisable iff its contexts' item sets form a chain.
+    """The same answer without a programme, gates (..., items, contexts) -> (...): the contexts' item sets must form a chain.
 
-    In context c the unit is on for the items with a_i > -b_c, so lowering the bar can only add items: of any two
-    contexts one set contains the other. gates (..., items, contexts) -> (...). Equivalently, no XOR hides in the table.
+    In context c the unit is on for the items with a_i > -b_c, so lowering the bar can only add items.
     """
     contexts, gates = gates.shape[-1], gates.bool()
     answer = torch.ones(gates.shape[:-2], dtype=torch.bool, device=gates.device)
@@ -55,10 +49,7 @@ def all_gates(items: int, contexts: int) -> Tensor:
 
 
 def every(items: int, contexts: int) -> Tensor:
-    """All realisable gates, (count(items, contexts), items, contexts), boolean: one nested set of items after another.
-
-    354106 of them for 8 items and 3 contexts. Sets are kept as integers, so the work is one table of who contains whom.
-    """
+    """All realisable gates, (count(items, contexts), items, contexts), boolean: one nested set of items after another."""
     if items > 12 or count(items, contexts) > 5_000_000:
         raise ValueError(f"{count(items, contexts)} gates of {items} items and {contexts} contexts are too many to list")
     sets = torch.arange(2**items)
@@ -115,11 +106,8 @@ def count(items: int, contexts: int) -> int:
 
 
 def count_chains(items: int, contexts: int) -> int:
-    """The same number by sheer counting: one set of items for each context, any two of them nested.
-
-    The different sets among them form a chain, each within the next: all chains of all sets of items are counted one set
-    at a time, and each chain of j sets can be dealt to the contexts in j! S(contexts, j) ways.
-    """
+    """The same number by sheer counting: chains of j different sets of items, each within the next, are counted one set at a
+    time, and each can be dealt to the contexts in j! S(contexts, j) ways."""
     if items > 12:
         raise ValueError(f"count_chains goes through all pairs of 2^{items} sets; beyond 12 items use count()")
     sets = torch.arange(2**items)

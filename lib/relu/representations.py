@@ -36,8 +36,7 @@ def similarity(first: Tensor, second: Tensor) -> Tensor:
 def scaled(h: Tensor, dims: int = 2) -> Tensor:
     """Classical multi-dimensional scaling of h (units, items): a place for every item in the plane, (dims, items).
 
-    Distances are kept as well as `dims` directions can. Signs are fixed so that the last item lies on the positive side
-    of each axis.
+    Signs are fixed so that the last item lies on the positive side of each axis.
     """
     points = h.mT - h.mT.mean(0)
     u, s, _ = torch.linalg.svd(points, full_matrices=False)
@@ -49,8 +48,7 @@ def scaled(h: Tensor, dims: int = 2) -> Tensor:
 def joint_map(h: Tensor, *, seed: int = 0) -> Tensor:
     """One map of what a hidden layer does at several moments, h (moments, units, items): (moments, items, 2).
 
-    Metric multi-dimensional scaling of all moments together, so that an item leaves a trail: the flat arrangement whose
-    distances are nearest to those of the activations in the mean square. Make Haste Slowly, Fig. 4c.
+    Metric multi-dimensional scaling of all moments together, so that an item leaves a trail. Make Haste Slowly, Fig. 4c.
     """
     from sklearn.manifold import MDS  # slow to import, and needed only here
     from threadpoolctl import threadpool_limits
@@ -65,8 +63,7 @@ def joint_map(h: Tensor, *, seed: int = 0) -> Tensor:
 def variance_explained(h: Tensor, features: Tensor) -> Tensor:
     """R² of a linear regression of all activations h (..., units, items) on `features` (number, items), both centred: (...).
 
-    Features that repeat or combine others, or are the same for every item, explain nothing more: they are counted by
-    the space that they span. Early Linearization Appendix D (which does not say that the tilde stands for centring).
+    Features are counted by the space that they span, so repeated or constant ones add nothing. Early Linearization App. D.
     """
     h = h - h.mean(-1, keepdim=True)
     rounding = max(features.shape) * torch.finfo(features.dtype).eps

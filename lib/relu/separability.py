@@ -68,8 +68,7 @@ def loss(a: Real, gating: Gating) -> Tensor:
 def loss_curve(steps: int, gating: Gating, a0: Real, step: float) -> Tensor:
     """Mean loss (steps + 1, ...) under gradient descent from strength `a0`; 1/2 throughout where nothing can be learned.
 
-    A finite step is followed exactly (`mode_strength_discrete`), because at the paper's 0.4 the continuous solution is up
-    to a tenth too early.
+    The finite step is followed exactly: at the paper's 0.4 the continuous solution is up to a tenth too early.
     """
     return loss(linear.mode_strength_discrete(steps, gating.s, gating.d, linear.real(a0), step), gating)
 
@@ -82,10 +81,8 @@ def time_to_loss(level: float, gating: Gating, a0: Real, step: float) -> Tensor:
     if not 0 < level < 0.5:
         raise ValueError(f"time_to_loss: the loss falls from 0.5 to 0, so level must lie between them, got {level}")
     share = 1 - math.sqrt(2 * level)
-    time = torch.log(share / (1 - share) * (gating.s / (gating.d * linear.real(a0)) - 1)) / (
-        2 * linear.discrete_rate(gating.s, step)
-    )
-    return torch.where(gating.s > 0, time, torch.inf)
+    growth = torch.log(share / (1 - share) * (gating.s / (gating.d * linear.real(a0)) - 1))
+    return torch.where(gating.s > 0, growth / (2 * linear.discrete_rate(gating.s, step)), torch.inf)
 
 
 # The class of each point (-1, -1), (1, -1), (-1, 1), (1, 1): the same as `tasks.separability`'s y.

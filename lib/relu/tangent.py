@@ -1,7 +1,6 @@
-"""A ReLU network with one hidden layer, linearised in its weights around where it starts: its tangent kernel and their flow.
+"""The tangent kernel of a ReLU network with one hidden layer and one output, and the gradient flow on it.
 
-The network is f(x) = w2 relu(w1 x), with one output. Where weights hardly move, training it is gradient flow on a fixed kernel,
-which has a closed form; `flow` is the twin of `networks.train` in that limit, and the yardstick for how far a network is from it.
+Where weights hardly move, training is gradient flow on a fixed kernel: `flow` is the twin of `networks.train` in that limit.
 Weights are [w1 (..., hidden, features), w2 (..., 1, hidden)], x is (features, items).
 """
 

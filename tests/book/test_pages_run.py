@@ -92,12 +92,12 @@ def words(value) -> str:
 
 
 def at_smoke_size(page: pages.Page, overrides: dict[str, str]) -> dict:
-    """The page's smoke preset with these parameters; a number that they make k times the book's is k times that of smoke."""
+    """The page's smoke preset with these parameters; what they make k times as many as in the book, is k times as many here."""
     small, own, known = parameters.resolve(page, {}, "smoke"), parameters.resolve(page, {}), parameters.of_page(page)
     settings = small | parameters.validate(overrides, known)
     for name in overrides:
-        if isinstance(own[name], int) and settings[name] > own[name] > small[name]:
-            settings[name] = max(small[name], small[name] * settings[name] // own[name])
+        if isinstance(own[name], int) and settings[name] > small[name]:
+            settings[name] = small[name] * max(1, settings[name] // own[name])
     return settings
 
 

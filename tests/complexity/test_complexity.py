@@ -58,14 +58,6 @@ def test_fourier_is_the_definition(region, constant, m):
     assert complexity.fourier(y, region, constant).tolist() == pytest.approx(expected, rel=1e-10)  # rounding
 
 
-def test_fourier_of_white_noise_is_that_of_a_flat_spectrum():
-    y = noise(200, 64, 64)
-    for region in complexity.REGIONS:
-        measured = complexity.fourier(y, region)
-        error = measured.std() / math.sqrt(len(y))
-        assert abs(measured.mean() - complexity.fourier_flat(64, region)) < 4 * error
-
-
 @pytest.mark.parametrize("region", complexity.REGIONS)
 @given(st.floats(-3, 3), st.floats(-3, 3), st.floats(-10, 10), st.sampled_from([16, 33, 64]))
 @settings(max_examples=30, deadline=None)
@@ -103,18 +95,6 @@ def test_cosine_finds_the_frequency_of_a_cosine(wave):
     i = (torch.arange(64, dtype=torch.float64) + 0.5) / 64
     y = torch.cos(2 * math.pi * wave[0] * i)[:, None] * torch.cos(2 * math.pi * wave[1] * i) + 3
     assert float(complexity.cosine(y)) == pytest.approx(math.hypot(*wave), rel=1e-9)
-
-
-def test_energy_above_splits_two_waves():
-    i = (torch.arange(64, dtype=torch.float64) + 0.5) / 64
-    y = 3 * torch.cos(2 * math.pi * 2 * i)[:, None] + 4 * torch.cos(2 * math.pi * 6 * i) + 5
-    assert float(complexity.energy_above(y, 4)) == pytest.approx(16 / 25)
-    assert float(complexity.energy_above(y, 7)) == pytest.approx(0, abs=1e-12)
-
-
-def test_cosine_has_no_floor_for_planes():
-    assert float(complexity.cosine(plane(1, 0))) < 1.1
-    assert float(complexity.cosine(noise(20, 64, 64)).mean()) == pytest.approx(24.17, abs=0.1)
 
 
 def test_measures_work_in_one_and_three_dimensions():
@@ -184,12 +164,6 @@ def test_phrases_equal_the_plain_version(sequences):
     expected = [plain_phrases(sequence) for sequence in sequences]
     assert complexity.phrases(torch.tensor(sequences), 5).tolist() == expected
     assert complexity.phrases(torch.tensor(sequences), 50257).tolist() == expected
-
-
-def test_phrases_of_images_equal_the_plain_version():
-    y = torch.cat([noise(3, 64, 64), plane(1, 2)[None], torch.sin(9 * plane(1, -3))[None]])
-    symbols = complexity.traverse(complexity.quantise(y))
-    assert complexity.lempel_ziv(y).tolist() == [plain_phrases(sequence) for sequence in symbols.tolist()]
 
 
 @given(st.integers(1, 3000))
@@ -299,7 +273,7 @@ def test_what_is_no_function_on_a_grid_is_refused():
         complexity.fourier(torch.rand(3, 1, 8))
     with pytest.raises(WrongAxes, match="complex"):
         complexity.legendre(torch.fft.fft2(noise(8, 8)))
-    with pytest.raises(ValueError, match="axis -1 of y has 7 points"):
+    with pytest.raises(ValueError, match="fewer than two inside a border of 3"):
         complexity.polynomial_as_printed(noise(9, 7))
     with pytest.raises(ValueError, match="half plane, quadrant"):
         complexity.fourier(noise(8, 8), "plane")
@@ -309,8 +283,3 @@ def test_what_is_no_function_on_a_grid_is_refused():
         complexity.lempel_ziv(noise(8, 8), traversal="random")
     with pytest.raises(ValueError, match="whole numbers"):
         complexity.phrases(noise(8))
-
-
-def test_the_default_order_by_hand():
-    """2.5 sqrt(m), rounded down: 20 for 64 samples, 9 for 14, 12 for 25, 50 for 400, 199 for 6400 less one."""
-    assert [complexity.default_order(m) for m in (64, 14, 25, 400, 6399)] == [20, 9, 12, 50, 199]

@@ -73,14 +73,3 @@ def test_what_is_no_function_is_refused():
         complexity.of(lambda points: 1 / (points[:, 0] - points[:, 0]), m=8)
     with pytest.raises(WrongAxes, match="its last 2 axes must be the grid"):
         complexity.of(np.zeros(5))
-
-
-def test_a_callable_is_looked_at_on_64_x_64_points_unless_told():
-    seen = []
-
-    def wave(points):
-        seen.append(tuple(points.shape))
-        return points.sum(1).sin()
-
-    assert complexity.of(wave) == complexity.of(wave, m=64, dims=2)
-    assert seen == [(64 * 64, 2)] * 2

@@ -20,22 +20,13 @@ def farthest(one, other):
     return max(float((one[name] - other[name]).abs().max()) for name in one)
 
 
-def plain_training(network, start, data, *, step, steps, momentum=0.0, detached=()):
-    """Autograd and SGD. Detached paths (all that pass a named edge) learn what the cut network, detached, leaves over."""
+def plain_training(network, start, data, *, step, steps, momentum=0.0):
+    """Autograd and SGD."""
     weights = leaves_of(start)
     optimiser = torch.optim.SGD(weights.values(), lr=step, momentum=momentum)
     for _ in range(steps):
         optimiser.zero_grad()
-        if not detached:
-            total = gated.loss(network, weights, data).sum()
-        else:
-            cut = {name: 0 * w.detach() if name in detached else w for name, w in weights.items()}
-            alone, whole = gated.forward(network, cut, data), gated.forward(network, weights, data)
-            total = gated.loss(network, cut, data).sum()
-            for node in network.outputs:
-                residual = data.y[node] - alone[node].detach() - (whole[node] - alone[node])
-                total = total + 0.5 * (residual.square().sum(-2) * data.probability).sum()
-        total.backward()
+        gated.loss(network, weights, data).sum().backward()
         optimiser.step()
     return {name: weight.detach() for name, weight in weights.items()}
 
@@ -53,20 +44,6 @@ def test_training_is_sgd(seed, momentum, by_paths):
     torch.testing.assert_close(run["loss"][-1], gated.loss(network, plain, data), rtol=1e-8, atol=1e-10)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(st.integers(0, 10_000), st.integers(0, 50))
-def test_detached_paths_learn_the_residual_and_the_others_do_not_feel_them(seed, which):
-    network, data, start = random_graphs.random_example(seed)
-    start = {edge: 0.5 * w for edge, w in start.items()}
-    name = list(network.edges)[which % len(network.edges)]
-    plan = dict(step=0.02, steps=8, momentum=0.5)
-    plain = plain_training(network, start, data, detached=(name,), **plan)
-    for source in (data, gated.effective_datasets(network, data)):
-        weights = {edge: w.clone() for edge, w in start.items()}
-        gated.train(network, weights, source, detached=(name,), **plan)
-        assert farthest(weights, plain) < 1e-8 * (1 + max(float(w.abs().max()) for w in plain.values()))
-
-
 def common_and_contextual():
     """A deep path that is always open beside one that is open in half of the examples, as in Make Haste Slowly."""
     generator = torch.Generator().manual_seed(0)
@@ -75,23 +52,6 @@ def common_and_contextual():
     edges = [("x", "common"), ("common", "deep"), ("deep", "y"), ("x", "context"), ("context", "y")]
     network = gated.Network(sizes, edges)
     return network, gated.Data({"x": x}, {"y": y}, {"context": [1.0] * 5 + [0.0] * 5})
-
-
-def test_a_path_that_does_not_feel_the_other_trains_as_if_alone():
-    network, data = common_and_contextual()
-    start = gated.initial_weights(network, 0.4, seeds=3)
-    together = {name: w.clone() for name, w in start.items()}
-    run = gated.train(network, together, data, step=0.1, steps=200, detached=("context",))
-    alone = gated.Network(
-        {v: n for v, n in network.sizes.items() if v != "context"}, [("x", "common"), ("common", "deep"), ("deep", "y")]
-    )
-    own = {name: start[name].clone() for name in alone.edges}
-    gated.train(alone, own, gated.Data(data.x, data.y), step=0.1, steps=200)
-    assert farthest(own, together) < 1e-12
-    felt = {name: w.clone() for name, w in start.items()}
-    gated.train(network, felt, data, step=0.1, steps=200)
-    assert farthest(own, felt) > 0.01
-    assert (run["loss"][-1] < gated.loss(alone, own, gated.Data(data.x, data.y))).all()  # the residual was worth learning
 
 
 def test_networks_may_have_steps_of_their_own():
@@ -122,12 +82,6 @@ def test_training_approaches_the_flow_as_the_step_shrinks():
         gaps.append(farthest(weights, exact))
     assert gaps[0] > 1e-4
     assert 1.8 < gaps[0] / gaps[1] < 2.2  # first order in the step
-
-
-def test_only_what_exists_can_be_detached():
-    network, data = common_and_contextual()
-    with pytest.raises(ValueError, match="nothing called 'contxt' can be detached; known are x, common"):
-        gated.train(network, gated.initial_weights(network, 0.1), data, step=0.1, steps=1, detached=("contxt",))
 
 
 def test_drift_of_the_balance_by_hand():

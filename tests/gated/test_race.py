@@ -129,8 +129,7 @@ def test_paths_that_want_different_vectors_get_a_copy_of_the_input_each():
 
 
 def test_data_that_no_copy_mends_are_refused_or_accepted_with_a_warning():
-    network, data = two_contexts(copies=False)
-    data = gated.Data(data.x, data.y)  # gates open: both paths see the mixture of two tasks, correlated with each other
+    _, data = two_contexts(copies=False)
     noise = torch.randn(2, 8, generator=torch.Generator().manual_seed(0)).double()
     unruly = gated.Network({"x": 2, "h": 3, "y": 2, "z": 2}, [("x", "h"), ("h", "y"), ("h", "z")])
     examples = gated.Data(data.x, {"y": noise, "z": noise.flip(1) ** 2})
@@ -140,8 +139,6 @@ def test_data_that_no_copy_mends_are_refused_or_accepted_with_a_warning():
     with pytest.warns(race.RoughReduction, match=r"approximation: \d+\.\d% of Σ"):
         crude = race.reduce(unruly, statistics, tolerance=1)
     assert crude.distance > 0.05
-    assert f"{crude.distance:.1%} of {crude.worst} off the diagonal" in str(crude)
-    assert str(race.reduce(*diagonalisable(3))).endswith("modes, exact")
 
 
 @pytest.mark.parametrize("open_paths", [(), ("h1",)])
@@ -162,21 +159,6 @@ def test_paths_without_data_and_data_without_paths(open_paths):
     assert torch.allclose(race.loss(network, reduction, b), gated.loss(network, full, examples), atol=1e-9)
     left = race.loss(network, reduction, b)[-1].item()
     assert left == pytest.approx(1 / 12 if open_paths else 1 / 6, rel=1e-2)
-
-
-def test_a_slightly_disturbed_dataset_is_reported_in_proportion():
-    network, statistics = diagonalisable(3)
-    distances = []
-    for size in (1e-3, 1e-4):
-        noise = torch.randn(statistics.yx[0].shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-        disturbed = gated.Statistics([statistics.yx[0] + size * noise, *statistics.yx[1:]], statistics.xx, statistics.yy)
-        with pytest.warns(race.RoughReduction):
-            distances.append(race.reduce(network, disturbed, tolerance=1).distance)
-    assert 3 < distances[0] / distances[1] < 30
-    assert distances[0] < 0.1
-    larger = gated.Statistics([7 * yx for yx in disturbed.yx], {k: 7 * xx for k, xx in statistics.xx.items()}, statistics.yy)
-    with pytest.warns(race.RoughReduction):  # it is a share
-        assert race.reduce(network, larger, tolerance=1).distance == pytest.approx(distances[1], rel=1e-6)
 
 
 def test_a_narrow_hidden_node_carries_the_strongest_modes_only():
@@ -214,12 +196,6 @@ def test_a_fitted_start_puts_the_curve_where_it_was_seen(level):
     time = torch.tensor([5.0, 12.0], dtype=torch.float64)
     start = closed_forms.xor_fitted_strength(time, tau=2.5, level=level)
     assert torch.allclose(closed_forms.xor_loss(time, start, tau=2.5), torch.full((2,), level, dtype=torch.float64), rtol=1e-9)
-
-
-def test_a_start_is_fitted_where_half_of_the_loss_is_left_unless_said_otherwise():
-    """The loss starts at 1/2; the usual level is a half of that."""
-    time = torch.tensor(9.0, dtype=torch.float64)
-    assert float(closed_forms.xor_loss(time, closed_forms.xor_fitted_strength(time))) == pytest.approx(0.25, rel=1e-9)
 
 
 def test_the_strength_of_one_unit_by_hand():
@@ -284,11 +260,3 @@ def test_descent_approaches_the_flow_as_the_step_shrinks():
         gaps.append(float((closed_forms.routing_descent(steps, s, d, domains, 0.2, step)[1][-1] - exact).abs().max()))
     assert gaps[0] > 1e-3
     assert gaps[0] / gaps[1] > 5  # first order in the step, with room for curvature
-
-
-def test_the_race_has_its_time_scale():
-    network, statistics = diagonalisable(3)
-    reduction = race.reduce(network, statistics)
-    slow, fast = race.flow(network, reduction, 0.3, [0.0, 2.0], tau=4.0), race.flow(network, reduction, 0.3, [0.0, 0.5])
-    assert all(torch.allclose(slow[name], fast[name], rtol=1e-7) for name in network.edges)
-    assert any((fast[name][1] - 0.3).abs().max() > 0.01 for name in network.edges)

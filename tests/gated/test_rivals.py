@@ -8,7 +8,6 @@ import torch
 
 from lib.data import tasks
 from lib.gated.architectures import closed_forms, rivals, routing
-from lib.gated.architectures.route_gradients import all_routes
 from lib.gated.dynamics import integrate
 
 X, Y = tasks.routing_items((6.0, 4.0, 3.0))
@@ -90,32 +89,20 @@ def test_the_boundary_is_where_the_predicted_loss_is():
     assert math.isnan(rivals.boundary(0.01, 72.0, 0.3, level=10.0))
 
 
-def test_the_predicted_loss_is_its_sum_written_out():
-    """Two modes, s = 3 and 2, d = 1 and 4: they end at 3 and 1/2 and make up 9/10 and 1/10 of the squared target."""
-    x = torch.tensor([[1.0, 1, -1, -1], [2, -2, 2, -2]], dtype=torch.float64)
-    task = routing.shared_task(x, x * torch.tensor([[3.0], [0.5]]), 4)
-    mask, expected = routing.circulant(4, 2), 0.0
-    speeds = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]  # |1 + e^{iw}| / 2 for w = π/2, 3π/2, π
-    for part, target in ((0.9, 12.0), (0.1, 2.0)):
-        a = [float(rivals.rival_strengths(torch.tensor(speed).double(), 0.1, target)) for speed in speeds]
-        expected += part * (sum(one**2 for one in a) + sum(r * one for r, one in zip(speeds, a, strict=True)) ** 2) / (1 - 0.5)
-    assert rivals.predicted_loss(mask, task, 0.1) == pytest.approx(expected, rel=1e-6)
-
-
 def test_irregular_masks_have_no_flat_code():
     with pytest.raises(ValueError, match="numbers of trained routes"):
         rivals.spectrum(routing.star(6))
     assert rivals.spectrum(routing.circulant(6, 6)).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize(("domains", "winding"), [(5, 1), (7, 2), (12, 1), (12, 5)])
+@pytest.mark.parametrize(("domains", "winding"), [(5, 1), (12, 5)])
 def test_a_code_that_winds_around_the_ring_fits_all_trained_routes(domains, winding):
     task, mask = routing.shared_task(X, Y, domains), routing.circulant(domains, 2)
     weights = rivals.winding_weights(task, 20, winding, seed=3)
     assert [tuple(w.shape) for w in weights] == [(1, 20, 4 * domains), (1, 20, 20), (1, 7 * domains, 20)]
     losses = routing.route_losses(weights, task)[0] / (task.yy / 2)
     assert losses[mask].abs().max() < 1e-12
-    assert max(g.abs().max() for g in all_routes(task.yx, task.variance, mask, weights[0])(weights)) < 1e-12
+    assert max(g.abs().max() for g in routing.all_routes(task.yx, task.variance, mask, weights[0])(weights)) < 1e-12
     out, into = torch.meshgrid(torch.arange(domains), torch.arange(domains), indexing="ij")
     turn = torch.arange(domains).double() - 0.5  # on the route from i to i + k the code is turned by this too much or too little
     answered = torch.cos(2 * math.pi * winding / domains * turn) / math.cos(math.pi * winding / domains)
@@ -137,12 +124,6 @@ def test_winding_numbers_and_widths_that_do_not_fit_are_refused():
         rivals.winding_weights(task, 7)
 
 
-def test_a_flat_table_does_not_turn_and_shares_add_up():
-    assert torch.allclose(rivals.harmonics(torch.ones(6, 6).double()), torch.tensor([1.0, 0, 0, 0]).double())
-    turning = routing.circulant(6, 3).double()  # constant along the ring: nothing but turning parts
-    assert rivals.harmonics(turning).sum().item() == pytest.approx(1.0)
-
-
 def test_settling_follows_the_flow_of_plain_descent():
     """Large early steps do not change where the network ends."""
     task, mask = routing.shared_task(ONE, 6 * ONE, 6), routing.circulant(6, 3)
@@ -152,26 +133,6 @@ def test_settling_follows_the_flow_of_plain_descent():
     rivals.train_to_the_end(paced, task, mask, steps=800, pace=0.003, last=0.1)
     a, b = (routing.route_maps(w, task) for w in (plain, paced))
     assert (a - b).abs().max() < 0.01 * 6
-
-
-@pytest.mark.parametrize(("scale", "pace"), [(0.01, 0.02), (3.0, 1.0)])
-def test_one_paced_step_by_hand(scale, pace):
-    """At most `pace` of the weights' length, at most `last` over the curvature 3 d |mask| |first|² |last|² / (M · routes)."""
-    domains, last = 3, 0.4
-    task, mask = routing.shared_task(2 * ONE, 6 * ONE, domains), routing.circulant(domains, 2)  # the input variance is 4
-    start = routing.initial_weights(task, 5, scale, 2, seed=3)
-    plain = [w.clone() for w in start]
-    routing.train(plain, task, mask, step=1.0, steps=1, every=1)
-    slopes = [before - after for before, after in zip(start, plain, strict=True)]
-    made = [w.clone() for w in start]
-    rivals.train_to_the_end(made, task, mask, steps=1, pace=pace, last=last)
-    for k in range(2):
-        size, steep = (sum(float(w[k].square().sum()) for w in group) ** 0.5 for group in (start, slopes))
-        curved = 3 * 4 * 2 / (domains * 6) * float(start[0][k].square().sum() * start[2][k].square().sum())  # |mask| is 2
-        step = min(pace * size / steep, last / curved)
-        assert (step == last / curved) == (scale > 1)  # each bound has its turn
-        for before, slope, after in zip(start, slopes, made, strict=True):
-            assert torch.allclose(after[k], before[k] - step * slope[k], rtol=1e-9)
 
 
 @pytest.mark.parametrize("hidden", [9, 40])

@@ -11,7 +11,7 @@ from lib import gated
 from lib.data import tasks
 from lib.gated import race
 from lib.gated.architectures import closed_forms, routing
-from lib.gated.architectures.route_gradients import all_routes, few_routes
+from lib.gated.architectures.routing import all_routes, few_routes
 
 X, Y = tasks.routing_items((6.0, 4.0, 3.0))
 
@@ -75,14 +75,6 @@ def test_blocks_are_a_case_of_the_general_engine():
     assert torch.allclose(gated.loss(network, named, data), losses, rtol=1e-12)
 
 
-def test_path_statistics_of_trained_and_untrained_routes():
-    network, data = routing.as_gated_network(X, Y, routing.circulant(4, 3), 5)
-    statistics = gated.effective_datasets(network, data)
-    for p, path in enumerate(network.paths):
-        trained = (int(path.target[3:]) - int(path.source[2:])) % 4 < 3
-        assert torch.allclose(statistics.yx[p], trained * (Y @ X.T / 4) / 12)
-
-
 def test_decoupled_routing_follows_the_reduced_equations_step_by_step():
     task, step = routing.shared_task(X, Y, 7), 0.16
     s = torch.linalg.svdvals(task.yx[0])
@@ -93,16 +85,6 @@ def test_decoupled_routing_follows_the_reduced_equations_step_by_step():
     ends = routing.singular_values(weights, task)[0]
     assert torch.allclose(ends[0], b1[-1], atol=1e-10)
     assert torch.allclose(ends[1], b2[-1], atol=1e-10)
-
-
-def test_decoupled_weights_serve_every_domain():
-    """Three domains, seven outputs: each route starts at start³ U Vᵀ, and no other singular value exists."""
-    task = routing.shared_task(X, Y, 3)
-    weights = routing.decoupled_weights(task, 9, 0.5)
-    assert [tuple(w.shape) for w in weights] == [(1, 9, 12), (1, 9, 9), (1, 21, 9)]
-    u, _, vt = torch.linalg.svd(task.yx[0], full_matrices=False)
-    assert torch.allclose(routing.route_maps(weights, task), (0.5**3 * u @ vt).expand(1, 3, 3, 7, 4), atol=1e-12)
-    assert torch.allclose(routing.singular_values(weights, task), torch.full((1, 3, 4), 0.5).double(), atol=1e-12)
 
 
 def test_similarity_and_cosine_of_codes_worked_out_by_hand():
@@ -116,20 +98,6 @@ def test_similarity_and_cosine_of_codes_worked_out_by_hand():
     # item a: (3, 0) and (6, 0), mean (4.5, 0); item b: (0, 2) and (1, 0), mean (0.5, 1); all: (2.5, 0.5)
     special, total = 2 * 1.5**2 + 2 * (0.5**2 + 1), (0.5**2 + 0.5**2) + (3.5**2 + 0.5**2) + (2.5**2 + 1.5**2) + (1.5**2 + 0.5**2)
     assert routing.domain_share(weights, task).item() == pytest.approx(special / total)
-
-
-def test_scales_and_steps_may_differ_by_seed():
-    task, mask = routing.shared_task(X, Y, 4), routing.circulant(4, 2)
-    scale, step = torch.tensor([0.2, 0.5]), torch.tensor([0.1, 0.05])
-    start = routing.initial_weights(task, 8, scale, seeds=2, seed=3)
-    whole = [w.clone() for w in start]
-    routing.train(whole, task, mask, step=step, steps=40, momentum=0.9)
-    for k in range(2):  # each network alone
-        alone = routing.initial_weights(task, 8, scale[k].item(), seeds=2, seed=3)
-        routing.train(alone, task, mask, step=step[k].item(), steps=40, momentum=0.9)
-        assert max((a[k] - b[k]).abs().max() for a, b in zip(whole, alone, strict=True)) < 1e-6  # 0.2 in single precision
-    with pytest.raises(ValueError, match="3 numbers were given for 2 seeds"):
-        routing.initial_weights(task, 8, torch.ones(3), seeds=2)
 
 
 def test_the_papers_learning_rate_in_our_convention():
@@ -201,42 +169,9 @@ def test_sharing_equations_are_the_race_on_the_explicit_graph(shared):
         assert (strength.sort(-1).values - expected.sort(-1).values).abs().max() < 1e-8
 
 
-def test_several_ways_to_share_run_as_one_system():
-    times, shared, tau = [0.0, 4.0, 12.0], [1, 4, 16], [1.0, 2.0, 3.0]
-    both = closed_forms.routing_flow(times, [0.7] * 3, 0.25, 4, 0.1, shared=shared, tau=tau)
-    for k, (n, slow) in enumerate(zip(shared, tau, strict=True)):
-        alone = closed_forms.routing_flow(times, [0.7], 0.25, 4, 0.1, shared=n, tau=slow)
-        assert all((a[:, k] - b[:, 0]).abs().max() < 1e-9 for a, b in zip(both, alone, strict=True))
-
-
 def test_groups_must_divide_the_domains():
     with pytest.raises(ValueError, match="square of a divisor of 4"):
         routing.sharing_network(X, Y, 4, (9,), 5)
-
-
-def test_the_mean_over_routes_by_hand():
-    values = torch.arange(1.0, 10).reshape(3, 3)
-    one, two = torch.zeros(3, 3), torch.zeros(3, 3)
-    one[1, 2], two[0, 0], two[2, 2] = 1, 1, 1
-    assert routing.over(values, one) == 6 and routing.over(values, two) == 5 and routing.over(values, 0 * one) == 0
-
-
-def test_the_statistics_of_a_task_by_hand():
-    """Two features, four items: means over the items, not over the features."""
-    x = torch.tensor([[1.0, 1, -1, -1], [2, -2, 2, -2]], dtype=torch.float64)
-    y = torch.tensor([[3.0, 1, -1, -3]], dtype=torch.float64)
-    task = routing.shared_task(x, y, 3)
-    assert task.sizes == (3, 1, 2)
-    assert task.yx[2].tolist() == [[2, 2]]  # (3 + 1 + 1 + 3) / 4 and (6 - 2 - 2 + 6) / 4
-    assert task.variance[1].tolist() == [1, 4] and task.yy == 5  # (9 + 1 + 1 + 9) / 4
-
-
-def test_twenty_domains_may_be_served_together():
-    """400 routes through one pathway: 20 edges in, one in the middle, 20 out."""
-    one = torch.ones(1, 1, dtype=torch.float64)
-    network, data = routing.sharing_network(one, one, 20, (400,), 1)
-    assert len(network.edges) == 41 and len(network.hidden) == 2
-    assert data.x["in0"].shape == (1, 400)
 
 
 def test_each_route_of_a_shared_pathway_sees_each_item_once():

@@ -79,15 +79,6 @@ def test_adam_equals_torch(dtype, near):
     assert run.time.tolist() == [0, 10, 20, 30] and float(run["size"][-1]) == float(ours[1].norm())
 
 
-def test_the_gradient_may_draw_a_batch_of_its_own():
-    """Stochastic descent on the mean of some numbers ends near that mean."""
-    numbers = torch.randn(100, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    batches = torch.Generator().manual_seed(1)
-    w = [torch.zeros(1, dtype=torch.float64)]
-    descend(w, lambda v: [v[0] - numbers[torch.randint(100, (20,), generator=batches)].mean()], step=0.02, steps=2000)
-    assert abs(float(w[0]) - float(numbers.mean())) < 0.05
-
-
 def test_either_a_step_or_a_rule():
     for plan in ({}, {"step": 0.1, "update": Adam(0.1)}):
         with pytest.raises(ValueError, match="either the step of gradient descent or an update rule"):
@@ -96,32 +87,9 @@ def test_either_a_step_or_a_rule():
 
 def test_structures_that_do_not_fit_are_named():
     w = {"a": torch.ones(2), "b": torch.ones(3)}
-    for wrong in ({"a": torch.ones(2)}, [torch.ones(2), torch.ones(3)]):
-        with pytest.raises(
-            WrongAxes, match=r"the gradient must have the structure of the weights, a dict with the keys \['a', 'b'\]"
-        ):
+    for wrong in ({"a": torch.ones(2)}, [torch.ones(2), torch.ones(3)], w | {"b": torch.ones(2)}):
+        with pytest.raises(WrongAxes, match=r"the structure of the weights, \{'a': \(2,\), 'b': \(3,\)\}, not"):
             descend(w, lambda _, wrong=wrong: wrong, step=0.1, steps=1)
-    with pytest.raises(WrongAxes, match=r"the gradient must have the structure of the weights, a list of 1 tensors"):
-        descend([torch.ones(2)], lambda _: [], step=0.1, steps=1)
-    with pytest.raises(WrongAxes, match=r"the gradient of weight 0 has shape \(3,\), the weight \(2,\)"):
-        descend([torch.ones(2)], lambda _: [torch.ones(3)], step=0.1, steps=1)
-
-
-def test_each_member_of_an_ensemble_has_its_own_step():
-    w = torch.ones(3, 1, dtype=torch.float64)
-    steps = torch.tensor([[0.1], [0.2], [0.3]], dtype=torch.float64)
-    descend([w], quadratic, step=steps, steps=5)
-    assert torch.allclose(w, (1 - 2 * steps) ** 5)
-
-
-def test_large_numbers_are_not_divergence():
-    """Two finite numbers whose sum is not."""
-    large = torch.full((2,), 1.5e308, dtype=torch.float64)
-    run = descend([torch.zeros(1)], lambda w: [torch.ones(1)], step=1.0, steps=1, observe=lambda w: {"size": large})
-    assert torch.equal(run["size"], large.expand(2, 2))
-    with pytest.raises(FloatingPointError, match="'size' is not finite at step 0"):
-        gone = torch.tensor([torch.inf, -torch.inf, 1.0])
-        descend([torch.zeros(1)], lambda w: [torch.ones(1)], step=1.0, steps=1, observe=lambda w: {"size": gone})
 
 
 def test_divergence_stops_with_a_message():

@@ -1,7 +1,5 @@
 """Closed forms of deep linear networks against simulation, and the statistics path against automatic differentiation."""
 
-import math
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -113,14 +111,6 @@ def test_initial_strength_of_aligned_weights_is_their_strength():
     assert linear.initial_strength(*shrinking, mode.u, mode.v).max() < 1e-18
 
 
-def test_initial_strength_is_half_of_hidden_times_variance():
-    weights = linear.small_weights([(50, 4), (7, 50)], 0.1, 2000)
-    mode = linear.modes(*linear.correlations(*tasks.hierarchy(4)))
-    a0 = linear.initial_strength(*weights, mode.u, mode.v)
-    assert abs(float(a0.mean()) / (50 * 0.01 / 2) - 1) < 0.008  # 8000 draws of relative deviation 0.2
-    assert abs(float(a0.std() / a0.mean()) - math.sqrt(2 / 50)) < 0.01
-
-
 @given(SIZES, st.integers(1, 4), st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
 def test_one_step_and_the_loss_equal_autograd(sizes, layers, seed):
@@ -148,18 +138,6 @@ def test_modes_are_as_many_as_the_rank_in_both_precisions(dtype):
     assert linear.modes(sigma, torch.eye(20, dtype=dtype)).s.shape == (2,)
 
 
-def test_training_on_statistics_is_training_on_items():
-    x, y = random(6, 40, seed=5), random(5, 40, seed=6)
-    weights = linear.small_weights([(8, 6), (5, 8)], 0.1, seeds=3)
-    plain = [w.clone() for w in weights]
-    linear.train_on_statistics(weights, x, y, step=0.1, steps=200)
-    for _ in range(200):
-        error = plain[1] @ plain[0] @ x - y
-        plain = [plain[0] - 0.1 * plain[1].mT @ error @ x.mT / 40, plain[1] - 0.1 * error @ (plain[0] @ x).mT / 40]
-    for a, b in zip(weights, plain, strict=True):
-        assert (a - b).abs().max() < 1e-10
-
-
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
 def test_deep_mode_strength_against_an_ode_solver(layers):
     times = torch.linspace(0, 30, 200, dtype=torch.float64)
@@ -176,15 +154,6 @@ def test_deep_mode_strength_against_an_ode_solver(layers):
     if layers == 2:
         closed = linear.mode_strength(times, torch.tensor(1.5, dtype=torch.float64), 0.7, 0.02)
         assert (ours - closed).abs().max() < 1e-5
-
-
-def test_deep_modes_have_their_time_scale():
-    """By hand: 3 layers, a = 1/8: 3 · (1/8)^(4/3) · (1.5 - 0.7/8) / tau = 3/16 · 1.4125 / tau."""
-    assert linear.deep_mode_velocity(0.125, 1.5, 0.7, layers=3).item() == pytest.approx(3 / 16 * 1.4125, rel=1e-12)
-    assert linear.deep_mode_velocity(0.125, 1.5, 0.7, layers=3, tau=4.0).item() == pytest.approx(3 / 64 * 1.4125, rel=1e-12)
-    times = torch.linspace(0, 12, 30, dtype=torch.float64)
-    slow = linear.deep_mode_strength(4 * times, 1.5, 0.7, 0.02, 3, tau=4.0)
-    assert torch.allclose(slow, linear.deep_mode_strength(times, 1.5, 0.7, 0.02, 3), rtol=1e-9)
 
 
 def test_misalignment_is_relative_to_the_largest_variance():

@@ -2,11 +2,9 @@
 
 import math
 
-import pytest
 import torch
 
 from lib import complexity
-from lib.linear import WrongAxes
 from lib.redshift import coordinate_networks, random_networks, trained_networks
 
 
@@ -56,19 +54,6 @@ def test_what_observes_a_painting_sees_each_layer_on_the_way():
     assert "first" not in alone.run.values
 
 
-def test_paint_with_other_depths_biases_and_seeds():
-    target, pixels = picture().float(), torch.arange(0, 256, 3)
-    options = {"steps": 1, "rate": 0.02, "width": 8}
-    made = coordinate_networks.paint(torch.sin, [1.0], target, pixels, depth=2, bias=0.5, seed=3, **options)
-    start = coordinate_networks.coordinate_networks([1.0], depth=2, width=8, bias=0.5, seed=3)
-    assert len(made.layers) == 3 and float(start[0]["bias"].abs().max()) > 0
-    assert torch.equal(made.before[0], trained_networks.render(start, torch.sin, 16))
-    other = coordinate_networks.paint("sine", [1.0], target, pixels, depth=2, bias=0.5, seed=4, **options)
-    assert not torch.allclose(other.before, made.before, atol=0.01)
-    with pytest.raises(WrongAxes, match="picture has 16 m"):
-        coordinate_networks.paint("sine", [1.0], target[:9], pixels, **options)
-
-
 def test_stripes_have_their_frequency():
     waves = coordinate_networks.stripes(4, torch.tensor([0.0, 0.7]), 64)
     assert waves.shape == (2, 64, 64)
@@ -78,17 +63,6 @@ def test_stripes_have_their_frequency():
     assert int((along[1:-1].sign().diff() != 0).sum()) >= 9
     whole = coordinate_networks.stripes(5, torch.tensor([math.pi / 2]), 65)[0]
     assert torch.allclose(whole, torch.sin(5 * math.pi * torch.linspace(-1, 1, 65)).expand(65, 65), atol=1e-5)
-
-
-def test_fine_tuning_starts_from_what_was_learned():
-    angles = torch.tensor([0.3, 1.2])
-    fine, wide = coordinate_networks.stripes(3, angles, 24), coordinate_networks.stripes(1, angles + 1, 24)
-    options = {"pretraining": 600, "steps": 60, "rate": 0.01, "width": 32, "cut": 2.0, "every": 20}
-    times, share = coordinate_networks.fine_tune("tanh", fine, wide, torch.arange(0, 576, 2), **options)
-    assert times.tolist() == [0, 20, 40, 60]
-    assert set(share) == {"fresh", "pretrained", "shuffled"} and share["fresh"].shape == (4, 2)
-    assert (share["pretrained"][0] > 0.5).all() and (share["fresh"][0] < 0.1).all()
-    assert (share["pretrained"][-1] < share["pretrained"][0]).all()
 
 
 def test_fine_tuning_is_its_stages_one_by_one():

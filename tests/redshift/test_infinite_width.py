@@ -88,7 +88,7 @@ def test_cosine_variances_are_those_of_the_full_transform(m):
     frequency = np.hypot(n[:, None], n) / 2
     magnitude[0, 0] = 0
     expected = (magnitude * frequency).sum() / magnitude.sum()
-    assert infinite_width.cosine("sine", 2, 64, prior, m=m, rows=10) == pytest.approx(expected, rel=1e-9)
+    assert infinite_width.cosine("sine", 2, 64, prior, m=m) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("m", (7, 8))
@@ -105,7 +105,7 @@ def test_lag_sums_equal_the_full_transform(region, m):
     t = np.abs(np.diag(transform @ k @ transform.T)).reshape(m, m)
     magnitude = infinite_width._mean_magnitude(torch.from_numpy(s), torch.from_numpy(np.minimum(t, s)))
     expected = float(complexity.fourier_of_magnitudes(magnitude[:, : m // 2 + 1], m, region))
-    assert infinite_width.fourier("gaussian", 2, 64, prior, m=m, region=region, rows=10) == pytest.approx(expected, rel=1e-9)
+    assert infinite_width.fourier("gaussian", 2, 64, prior, m=m, region=region) == pytest.approx(expected, rel=1e-9)
 
 
 def test_mean_magnitude_of_an_elliptic_gaussian():

@@ -1,13 +1,11 @@
 """Regression with a network's kernel: against a plain solve, against drawn networks, and on the tasks of Figure 7."""
 
-import inspect
-
 import pytest
 import torch
 
 from lib.data import tasks
 from lib.linear import Streams, WrongAxes
-from lib.redshift import infinite_width, kernel_regression, random_networks, trained_networks
+from lib.redshift import infinite_width, kernel_regression, random_networks
 from lib.redshift.random_networks import Prior
 
 
@@ -89,11 +87,6 @@ def test_drawn_networks_are_those_from_which_the_trained_ones_start():
     assert torch.allclose(accuracy[0, 1], right)
 
 
-def test_the_twins_have_the_same_defaults():
-    one, two = (inspect.signature(f).parameters for f in (kernel_regression.modulo_accuracy, trained_networks.learn_modulo_sums))
-    assert all(one[name].default == two[name].default for name in ("dims", "depth", "width", "bias", "seed"))
-
-
 def test_finer_stripes_want_larger_prefactors():
     prefactors = [1.5, 2.1, 3.0, 4.2, 6.0]
     accuracy = kernel_regression.modulo_accuracy("sine", prefactors, (10, 4), 0.75, splits=4).mean(-1)
@@ -107,12 +100,3 @@ def test_finer_stripes_want_larger_prefactors():
 def test_wrong_shapes_are_refused():
     with pytest.raises(WrongAxes, match="interpolate"):
         kernel_regression.interpolate(torch.eye(5), torch.zeros(1, 6), torch.zeros(1, 2).long(), torch.zeros(1, 2).long())
-
-
-def test_features_are_the_hidden_units_of_the_drawn_networks():
-    x = points(5)
-    layers = random_networks.draw(2, (2, 16, 16, 1), Prior(bias=0.5), seed=3)
-    h = torch.tanh(1.5 * (torch.tanh(1.5 * (x @ layers[0]["weight"][1].T + layers[0]["bias"][1])) @ layers[1]["weight"][1].T
-                          + layers[1]["bias"][1]))  # fmt: skip
-    k = kernel_regression.feature_kernel(hidden(2, 16, bias=0.5, seed=3), x, "tanh", 1.5)
-    assert torch.allclose(k[1], h @ h.T / 16)

@@ -8,7 +8,7 @@ import torch
 from lib import complexity
 from lib.data import tasks
 from lib.linear import Streams, WrongAxes
-from lib.redshift import activations, random_networks, trained_networks
+from lib.redshift import random_networks, trained_networks
 from lib.redshift.random_networks import Prior
 
 
@@ -51,58 +51,10 @@ def test_fit_is_adam_on_the_mean_loss():
         assert torch.allclose(a["weight"], b["weight"].detach(), atol=1e-10)
 
 
-@pytest.mark.parametrize("activation", activations.ACTIVATIONS)
-def test_gradients_are_those_of_finite_differences(activation):
-    """One step of Adam at a tiny rate moves every weight against the sign of its gradient."""
-    layers = ensemble(1, (2, 3, 3, 1))
-    x, y = random_networks.grid(3), torch.linspace(-1, 1, 9).double()
-
-    def loss(layers):
-        return float((random_networks.forward(layers, x, activation, prefactor=1.7)[0, :, 0] - y).square().mean())
-
-    moved = trained_networks.copied(layers)
-    trained_networks.fit_network(moved, x, y, activation, rate=1e-6, steps=1, prefactor=1.7)
-    for index, layer in enumerate(layers):
-        for name, tensor in layer.items():
-            for i in range(tensor.numel()):
-                up, down = trained_networks.copied(layers), trained_networks.copied(layers)
-                up[index][name].flatten()[i] += 1e-6
-                down[index][name].flatten()[i] -= 1e-6
-                slope = (loss(up) - loss(down)) / 2e-6
-                if abs(slope) > 1e-5:
-                    step = float((moved[index][name] - tensor).flatten()[i])
-                    assert step == pytest.approx(-math.copysign(1e-6, slope), rel=0.01)
-
-
-def test_every_network_may_have_points_of_its_own():
-    x = torch.stack([random_networks.grid(4) * (1 + k / 4) for k in range(3)])  # (seeds, points, inputs)
-    y = x.prod(-1).sin()
-    together = ensemble()
-    alone = [{name: tensor[2:].clone() for name, tensor in layer.items()} for layer in together]
-    trained_networks.fit_network(together, x, y, "tanh", rate=0.02, steps=12)
-    trained_networks.fit_network(alone, x[2], y[2], "tanh", rate=0.02, steps=12)
-    assert all(torch.allclose(a["weight"][2:], b["weight"], atol=1e-10) for a, b in zip(together, alone, strict=True))
-
-
 def test_a_training_that_diverges_says_so():
     with pytest.raises(FloatingPointError, match="diverged"):
         target = torch.full((9,), torch.nan).double()
         trained_networks.fit_network(ensemble(), random_networks.grid(3), target, "relu", rate=0.1, steps=1)
-
-
-def test_recordings_have_a_start_and_an_end():
-    layers = ensemble()
-    x = random_networks.grid(4)
-    run = trained_networks.fit_network(
-        layers, x, torch.zeros(16).double(), "relu", rate=0.01, steps=25, every=10,
-        observe=lambda now: {"size": trained_networks.weight_magnitude(now)},
-    )  # fmt: skip
-    assert run.time.tolist() == [0, 10, 20, 25]
-    assert run["size"].shape == run["loss"].shape == (4, 3)
-    assert (run["loss"][-1] < run["loss"][0]).all()
-    assert not layers[0]["weight"].requires_grad
-    short = trained_networks.fit_network(layers, x, torch.zeros(16).double(), "relu", rate=0.01, steps=4)
-    assert short.time.tolist() == [0, 4]
 
 
 def test_shuffling_keeps_each_layers_values_and_loses_the_function():
@@ -122,16 +74,6 @@ def test_a_shuffle_depends_on_the_seed_alone():
         assert torch.equal(c["weight"], torch.cat([a["weight"], a["weight"]]))
     with pytest.raises(ValueError, match="6 networks are not a multiple of 4 seeds"):
         trained_networks.shuffled(trained_networks.repeated(ensemble(3), 2), seeds=4)
-
-
-def test_copies_are_independent():
-    layers = ensemble(2)
-    thrice, copy = trained_networks.repeated(layers, 3), trained_networks.copied(layers)
-    assert thrice[1]["weight"].shape == (6, 12, 12)
-    thrice[0]["weight"][0] += 1
-    copy[0]["weight"][0] += 1
-    assert torch.equal(thrice[0]["weight"][2], layers[0]["weight"][0])
-    assert torch.equal(thrice[0]["weight"][4], ensemble(2)[0]["weight"][0])
 
 
 def test_kurtosis_of_known_distributions():

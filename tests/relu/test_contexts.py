@@ -30,19 +30,6 @@ def test_the_data_are_those_of_figure_3():
     )
 
 
-@pytest.mark.parametrize("count", [3, 4, 5])
-def test_all_tree_data(count):
-    x, y = tasks.contexts(("tree",) * count, 8)
-    assert y.shape == ((count + 1) * 15, 8 * count)
-    assert 0.5 * y.square().sum() == 32 * count
-    linear = y @ torch.linalg.pinv(x) @ x
-    assert 0.5 * (y - linear).square().sum() == pytest.approx(8.5 * (count - 1))
-
-
-def test_item_modes_of_the_tree():
-    assert SIGMA.tolist() == pytest.approx([7**0.5, 3**0.5, 3**0.5, 1, 1, 1, 1])
-
-
 def test_subsets_and_gates():
     open_in = contexts.subsets(3, 3, 2)
     assert open_in.tolist() == [[True] * 3, [True, True, False], [True, False, True], [False, True, True]]
@@ -65,7 +52,7 @@ def residual(count, items):
     return pathways.effective_correlations(pathways.effective_inputs(x, gates, features), left)
 
 
-@pytest.mark.parametrize(("count", "items"), [(3, 8), (4, 8), (5, 8), (6, 8), (3, 16), (4, 4)])
+@pytest.mark.parametrize(("count", "items"), [(3, 8), (6, 8), (4, 4)])
 def test_residual_statistics_match_the_data(count, items):
     yx, xx = residual(count, items)
     sigma = contexts.item_modes(tasks.tree(items))
@@ -79,11 +66,6 @@ def test_residual_statistics_match_the_data(count, items):
     assert xx[0, 0, 0, 0] == pytest.approx((count - 1) / (items * count))
 
 
-def test_a_pathway_is_open_somewhere():
-    with pytest.raises(ValueError, match="1 to 3 contexts"):
-        contexts.residual_speed(SIGMA, 3, 4, 8)
-
-
 @pytest.mark.parametrize(("count", "items"), [(3, 8), (5, 4), (3, 16)])
 def test_mean_modes_hold_all_that_items_share(count, items):
     """Context alone gives the means over items, so that their modes leave nothing: points · sum of s²/d is all of |mean|²."""
@@ -94,22 +76,16 @@ def test_mean_modes_hold_all_that_items_share(count, items):
     assert float(items * count * (mode.s**2 / mode.d).sum()) == pytest.approx(float(power), rel=1e-9)
     plain = torch.linalg.svdvals(mean.repeat_interleave(items, -1) @ x.mT / (items * count))[: len(mode.s)]
     torch.testing.assert_close(mode.s, plain, rtol=1e-9, atol=1e-12)
-    with pytest.raises(ValueError, match="points"):
-        contexts.common_mean_modes(x, y, items - 1)
 
 
 def test_printed_forms_are_those_of_the_paper():
     """Worked out by hand: C = 4, s = 1, d = 2, B0 = 1/4, 2st/tau = ln 2."""
     assert [contexts.printed_overlap(count) for count in (3, 4, 5)] == [-1 / 2, -1 / 6, -1 / 12]
-    with pytest.raises(ValueError, match="3, 4 and 5 contexts only, not for 6"):
-        contexts.printed_overlap(6)
     time = math.log(2)
     at = dict(s=1.0, d=2.0, b0=0.25, contexts=4, tau=2.0)
     printed = contexts.printed_context_mode_strength
     assert float(printed(time, **at)) == pytest.approx(1.5 / (1 + 2))
-    assert float(printed(time, **at, sign=-1.0)) == pytest.approx(1.5 / (1 + 1 / 2))
     assert float(printed(0.0, **at)) == pytest.approx(3 * 0.25)  # starts at (C - 1) B0
-    assert float(printed(1e3, **at, sign=-1.0)) == pytest.approx(3 / 2)  # settles at (C - 1) s/d
     assert float(printed(1e2, **at)) == pytest.approx(0)
     corrected = contexts.context_mode_strength
     assert float(corrected(time, **at)) == pytest.approx(1.5 / (1 + 5 / 2))
@@ -152,16 +128,6 @@ def test_vector_race_discrete_is_the_aligned_network():
     )
     arrows = contexts.vector_race_discrete(1500, SIGMA, open_in, A0, STEP)[::50]
     torch.testing.assert_close(contexts.vector_race_loss(arrows, SIGMA, open_in), run["loss"], rtol=1e-7, atol=1e-9)
-
-
-def test_vector_races_start_along_the_first_gradient():
-    """m(0) = a0 c/|c|, and c of a pathway open in k contexts points k times along the common block, once along each own."""
-    open_in = contexts.subsets(4, 4, 3, 1)
-    size = open_in.sum(-1, keepdim=True).double()
-    direction = torch.cat([size, open_in.double()], -1) / (size**2 + size).sqrt()
-    a0 = torch.linspace(1e-9, 3e-9, len(open_in), dtype=torch.float64)  # one per pathway
-    start = (a0[:, None] * direction).expand(7, -1, -1)
-    torch.testing.assert_close(contexts.vector_race_discrete(1, SIGMA, open_in, a0, STEP)[0], start, rtol=1e-12, atol=0)
 
 
 def vector_flow(times, sigma, open_in, a0, step):
@@ -210,11 +176,6 @@ def test_vector_race_predicts_when_contexts_are_learned(count):
     for level in levels:
         ours = crossing(run.time, predicted, level)
         assert run.time_to(level).mean() == pytest.approx(float(ours), rel=0.03)
-
-
-def test_residual_part_needs_a_residual():
-    with pytest.raises(ValueError):
-        contexts.residual_part(torch.zeros(7, 1, 4), contexts.subsets(3, 3))
 
 
 @pytest.mark.parametrize("C", [3, 4, 5])

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from lib import relu
-from lib.linear import WrongAxes, curves
+from lib.linear import WrongAxes
 
 
 def random(*shape, seed=0):
@@ -44,13 +44,6 @@ def test_a_module_has_the_gates_of_the_same_weights():
         for layer, on in enumerate(found.values()):
             expected = relu.gates(as_weights(*layers), x.mT, layer, bias=1.0)
             assert on.dtype == torch.bool and on.shape == ((7, 5)[layer], 9) and torch.equal(on, expected)
-
-
-def test_what_comes_out_fits_the_other_functions():
-    module = nn.Sequential(nn.Linear(4, 30), nn.ReLU(), nn.Linear(30, 2)).double()
-    on = relu.gates_of(module, random(9, 4))["1"]
-    assert float(sum(relu.unit_states(on).values())) == pytest.approx(1)
-    assert relu.distinct_gates(on)[0].shape[1] == 9 and relu.cluster_gates(on, 3)[0].shape == (3, 9)
 
 
 def test_arrays_and_other_precisions_are_welcome():
@@ -105,15 +98,6 @@ def test_shares_by_weight():
         relu.share(many, mask)
 
 
-def test_area_between_curves():
-    reference = torch.tensor([[4.0, 4], [2, 2], [0, 2]])
-    assert curves.area(reference, reference).tolist() == [0, 0]
-    assert curves.area(torch.zeros(3, 2), reference).tolist() == [1, 1]
-    assert curves.area(reference + torch.tensor([1.0, -2]), reference).tolist() == pytest.approx([3 / 6, 6 / 8])
-    with pytest.raises(ValueError, match="4 times"):
-        curves.area(torch.zeros(4), torch.zeros(3))
-
-
 def test_wrong_axes_are_named():
     with pytest.raises(WrongAxes, match="units, items"):
         relu.unit_states(torch.ones(3).bool())
@@ -121,12 +105,6 @@ def test_wrong_axes_are_named():
         relu.unit_states(torch.ones(3, 5).bool(), torch.ones(4))
     with pytest.raises(ValueError, match="only 2 different patterns"):
         relu.cluster_gates(torch.eye(3)[:2].bool(), 3)
-
-
-def test_effective_gates_count_the_different_ones():
-    on = torch.tensor([[[1, 0], [1, 0], [0, 1], [1, 1]]] * 3).bool()
-    weight = torch.tensor([[1.0, 1, 2, 2], [1, 0, 0, 0], [0, 0, 3, 3]], dtype=torch.float64)
-    torch.testing.assert_close(relu.effective_gates(on, weight), torch.tensor([3.0, 1, 2], dtype=torch.float64))
 
 
 def test_effective_gates_of_many_networks_are_those_of_each_counted_gate_by_gate():

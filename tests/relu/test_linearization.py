@@ -22,38 +22,6 @@ def train(weights, x, y, every=10, **options):
     return relu.train(weights, x, y, every=every, reduction="sum", **options)
 
 
-def autograd_run(w1, w2, x, y, activation, step, steps):
-    """One network, the plain way: torch's modules, automatic differentiation, torch's optimiser."""
-    first = torch.nn.Linear(x.shape[0], w1.shape[0]).double()  # its own bias, no constant input
-    second = torch.nn.Linear(w1.shape[0], y.shape[0], bias=False).double()
-    with torch.no_grad():
-        first.weight.copy_(w1[:, :-1])
-        first.bias.copy_(w1[:, -1])
-        second.weight.copy_(w2)
-    net = torch.nn.Sequential(first, torch.nn.ReLU() if activation == "relu" else torch.nn.Identity(), second)
-    optimiser = torch.optim.SGD(net.parameters(), lr=step)
-    inputs, labels = x.T.contiguous(), y.T.contiguous()
-    for _ in range(steps):
-        optimiser.zero_grad()
-        (0.5 * (net(inputs) - labels).square().sum()).backward()
-        optimiser.step()
-    with torch.no_grad():
-        return torch.cat([first.weight, first.bias[:, None]], 1), second.weight.clone()
-
-
-@pytest.mark.parametrize("activation", ["relu", "linear"])
-def test_batched_training_equals_autograd(activation):
-    x, y = tasks.hierarchy(8)
-    augmented = linearization.with_constant(x, 1.0)
-    weights = start(augmented, y, 32, 0.05, seeds=3)  # large enough to learn something in 200 steps
-    plain = [autograd_run(weights[0][k], weights[1][k], x, y, activation, 0.005, 200) for k in range(3)]
-    run = train(weights, augmented, y, activation=activation, step=0.005, steps=200)
-    assert run["loss"][-1].max() < 0.6 * run["loss"][0].min()
-    for k in range(3):
-        for ours, theirs in zip((weights[0][k], weights[1][k]), plain[k], strict=True):
-            assert (ours - theirs).abs().max() < 1e-10
-
-
 def test_a_constant_row_is_a_bias_of_the_first_layer():
     x, y = tasks.xor()
     augmented = linearization.with_constant(x, 0.7)
@@ -65,30 +33,6 @@ def test_a_constant_row_is_a_bias_of_the_first_layer():
     assert all((a - b).abs().max() < 1e-10 for a, b in zip(weights, other, strict=True))
     many = linearization.with_constant(torch.stack([x, 2 * x])[:, None], torch.tensor([0.5, 0.0, 1.0]))
     assert many.shape == (2, 3, 3, 4) and many[1, 2, 2].tolist() == [1.0] * 4 and torch.equal(many[1, 0, :2], 2 * x)
-
-
-def test_constant_of_zero_is_a_network_without_biases():
-    x, y = tasks.hierarchy(4)
-    both = linearization.with_constant(x, torch.tensor([[0.0], [1.0]]))
-    weights = start(both, y, 16, 0.05, seeds=2, conditions=(2,))
-    assert torch.equal(weights[0][0], weights[0][1])  # the same seeds in both conditions
-    bare = [weights[0][0][..., :-1].clone(), weights[1][0].clone()]
-    before = weights[0][0][..., -1].clone()
-    run = train(weights, both, y, step=0.005, steps=100)
-    alone = train(bare, x, y, step=0.005, steps=100)
-    assert (run["loss"][:, 0] - alone["loss"]).abs().max() < 1e-12
-    assert torch.equal(weights[0][0][..., -1], before)
-    assert (run["loss"][-1, 0] - run["loss"][-1, 1]).abs().min() > 1e-3
-
-
-def test_train_observes_weights_in_the_usual_shape():
-    x, y = tasks.hierarchy(4)
-    weights = start(x, y, 8, 0.1, seeds=3)
-    run = train(weights, x, y, step=0.01, steps=20, observe=lambda w: {"w1": w[0], "w2": w[1]})
-    assert run["w1"].shape == (3, 3, 8, 4) and run["w2"].shape == (3, 3, 7, 8)
-    assert torch.equal(run["w1"][-1], weights[0]) and torch.equal(run["w2"][-1], weights[1])
-    single = [w[0] for w in start(x, y, 8, 0.1, seeds=1)]
-    assert train(single, x, y, step=0.01, steps=20)["loss"].shape == (3,)
 
 
 # --- closed forms -------------------------------------------------------------------------------------------------------
@@ -131,19 +75,6 @@ def test_mode_strengths_of_a_linear_network_are_its_overlaps_with_the_modes():
     seen = linearization.mode_strengths(relu.output(weights, x, activation="linear"), x, mode)
     # exact up to the part of W2 W1 that reads the constant against the items, which no item excites
     assert torch.allclose(seen, linear.mode_overlap(*weights, mode.u, mode.v), atol=1e-12)
-
-
-def test_linear_networks_follow_the_sum_of_modes():
-    x, y = tasks.hierarchy(8)
-    x = linearization.with_constant(x, 1.0)
-    mode = linear.modes(*linear.correlations(x, y))
-    weights = start(x, y, 64, STD, seeds=4)
-    a0 = linear.initial_strength(*weights, mode.u, mode.v)
-    run = train(weights, x, y, activation="linear", step=4e-3, steps=2500)
-    t = run.time.double() * 4e-3
-    a = linear.mode_strength(t[:, None, None], mode.s, mode.d, a0, tau=1 / 8)
-    theory = 8 * linear.loss_of_modes(a, mode.s, mode.d, float(y.square().sum() / 8))
-    assert curves.distance(t, run["loss"], theory).max() < 0.015  # the step of 4e-3 accounts for most of it
 
 
 # --- units ------------------------------------------------------------------------------------------------------------------

@@ -132,12 +132,3 @@ def test_a_direction_is_on_where_its_own_items_are_however_strong_the_others():
     y = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     found = linearization.early_directions(x, y)
     assert [(d.on, d.speed) for d in found] == [((True, False, False, False), pytest.approx(1))]
-
-
-def test_directions_and_speeds_in_single_precision():
-    x, y = tasks.hierarchy(8)
-    x = linearization.with_constant(x, 0.5)
-    (single,) = linearization.early_directions(x.float(), y.float())
-    (double,) = linearization.early_directions(x, y)
-    assert single.on == double.on and single.speed == pytest.approx(double.speed, rel=1e-5)
-    assert linearization.typical_speed(x.float(), y.float()) == pytest.approx(linearization.typical_speed(x, y), rel=1e-4)

@@ -94,13 +94,6 @@ def test_each_network_is_as_late_as_its_right_sign_units_say():
     assert 1.0 < float((late / said).mean()) < 1.35
 
 
-def test_the_delay_is_that_between_two_sigmoids():
-    s, d, a0, g = 1.3, 0.7, 1e-3, 0.4
-    at = [linear.time_to_fraction(0.2, s, d, start, tau=0.5) for start in (g * a0, a0)]
-    assert float(linearization.delay(s, d, a0, g, tau=0.5)) == pytest.approx(float(at[0] - at[1]), rel=1e-12)
-    assert float(linearization.delay(s, d, 1e-9, 0.5)) == pytest.approx(math.log(2) / (2 * s), rel=1e-6)
-
-
 def test_equation_14_as_printed_by_hand():
     """s = 2, d = 1, a0 = 1/2, g = 1/4, threshold 1, tau = 3. Above the line 2 - 1/8 - 1 + 1/16 = 15/16, below 1/2 - 1/4 - 1/8 +
     1/16 = 3/16: 3/4 · ln 5."""

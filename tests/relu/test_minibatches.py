@@ -79,17 +79,6 @@ def test_steps_equal_autograd(activation):
         assert all((w[k] - p).abs().max() < 1e-10 for w, p in zip(networks.weights, plain[k], strict=True))
 
 
-def test_training_lowers_the_loss_and_reruns_are_identical():
-    x, y, _, _ = minibatches.prepared(images(), "pixel mean")
-
-    def run():
-        return minibatches.train(minibatches.draw(16, 3, 12, 0.1, (1.0, 0.0), 2), x, y, step=0.2, steps=200, batch=10)["loss"]
-
-    first = run()
-    assert torch.equal(first, run()) and first.shape == (21, 4)
-    assert (first[-1] < 0.5 * first[0]).all()
-
-
 def test_units_that_no_image_switches_off_are_counted():
     x, y, _, _ = minibatches.prepared(images(), "pixel mean")
     networks = minibatches.draw(16, 3, 40, 0.1, (50.0, 0.0), 2)  # a constant so large that it alone decides

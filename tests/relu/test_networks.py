@@ -65,16 +65,6 @@ def test_gradient_with_fixed_gates_equals_autograd():
         torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-12)
 
 
-def test_a_relu_network_is_gated_by_its_own_gates():
-    """Definition 3.1's trivial ReLN: gate every unit as the ReLU network does and nothing changes."""
-    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
-    weights = relu.initial_weights([11, 20, 60], 0.5, seeds=3)
-    fixed = [relu.gates(weights, x)]
-    torch.testing.assert_close(
-        relu.output(weights, x), relu.output(weights, x, activation="gated", fixed=fixed), rtol=0, atol=1e-13
-    )
-
-
 def test_inputs_may_differ_across_the_ensemble():
     margins = torch.tensor([0.2, 1.3])
     x, y = tasks.separability(margins)
@@ -139,17 +129,6 @@ def test_rotated_outputs_train_the_same_network():
     # The part of the readout outside the span only decays, and acts on W1 in second order of the initial weights; but a
     # unit at the edge of its gate may fall to the other side. Seen: 2e-4 of the initial loss.
     torch.testing.assert_close(runs[0]["loss"], runs[2]["loss"], rtol=0, atol=1e-3 * 105.6)
-
-
-def test_biases_are_constant_inputs():
-    """A bias of strength c is the same as a hand-made input feature that is always c."""
-    x, y = random(4, 6), random(2, 6, seed=1)
-    weights = relu.initial_weights([4, 9, 2], 0.3, bias=(0.7, 0.0), seed=3)
-    by_hand = [w.clone() for w in weights]
-    taller = torch.cat([x, torch.full((1, 6), 0.7, dtype=torch.float64)])
-    first = relu.train(weights, x, y, step=0.05, steps=50, bias=(0.7, 0.0))
-    second = relu.train(by_hand, taller, y, step=0.05, steps=50)
-    torch.testing.assert_close(first["loss"], second["loss"], rtol=1e-13, atol=0)
 
 
 def test_a_network_depends_on_its_seed_and_number_alone():
@@ -237,21 +216,6 @@ def test_clusters_find_planted_gates():
     assert (centroids[0] > 0.5).all() and share.sum() == pytest.approx(1.0)
     again, _ = relu.cluster_gates(samples, 3)
     assert torch.equal(centroids, again)
-
-
-def test_training_is_plain_gradient_descent():
-    """The loop that the benchmark times, against torch.optim.SGD on the same network."""
-    x, y = tasks.contexts(("tree", "ring", "cross"), 8)
-    weights = relu.initial_weights([11, 30, 60], 0.05, seed=2)
-    plain = [torch.nn.Parameter(w.clone()) for w in weights]
-    optimiser = torch.optim.SGD(plain, lr=0.004)
-    for _ in range(100):
-        optimiser.zero_grad()
-        (0.5 * (plain[1] @ torch.relu(plain[0] @ x) - y).square().sum()).backward()
-        optimiser.step()
-    relu.train(weights, x, y, step=0.004, steps=100, reduction="sum")
-    for mine, theirs in zip(weights, plain, strict=True):
-        torch.testing.assert_close(mine, theirs.detach(), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])

@@ -1,40 +1,11 @@
 """lib.relu.representations against known matrices and plain formulas."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from lib import complexity
 from lib.linear import WrongAxes
 from lib.relu import representations
-
-
-def test_effective_rank_of_known_matrices():
-    assert float(complexity.effective_rank(torch.eye(7))) == pytest.approx(7)
-    assert float(complexity.effective_rank(torch.ones(5, 3).double())) == pytest.approx(1, abs=1e-6)
-    assert float(complexity.effective_rank(torch.diag(torch.tensor([2.0, 1, 1])))) == pytest.approx(2**1.5)
-    assert float(complexity.effective_rank(torch.diag(torch.tensor([3.0, 0, 0])))) == pytest.approx(1)
-    assert float(complexity.effective_rank_as_printed(torch.eye(7))) == pytest.approx(-7)
-
-
-@settings(max_examples=25, deadline=None)
-@given(n=st.integers(1, 8), m=st.integers(1, 8), scale=st.floats(1e-3, 1e3), seed=st.integers(0, 99))
-def test_effective_rank_lies_between_one_and_the_rank_and_ignores_scale(n, m, scale, seed):
-    a = torch.randn(3, n, m, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    rank = complexity.effective_rank(a)
-    assert (rank >= 1 - 1e-9).all() and (rank <= min(n, m) + 1e-9).all()
-    assert torch.allclose(rank, complexity.effective_rank(scale * a), rtol=1e-9)
-
-
-@pytest.mark.parametrize("centred", [False, True])
-def test_effective_rank_of_a_gram_matrix_without_it(centred):
-    h = torch.randn(3, 5, 9, generator=torch.Generator().manual_seed(6), dtype=torch.float64) + 1
-    plain = complexity.effective_rank(representations.gram(h, centred))
-    assert torch.allclose(complexity.effective_rank_of_gram(h, centred), plain, atol=1e-9)
 
 
 def test_gram_and_distances():
@@ -60,18 +31,6 @@ def test_scaling_keeps_distances_of_points_in_a_plane():
     place = representations.scaled(turned.mT)
     assert place.shape == (2, 9) and (place[:, -1] >= 0).all()
     assert torch.allclose(torch.cdist(place.mT, place.mT), torch.cdist(flat, flat), atol=1e-9)
-
-
-def test_variance_explained_against_least_squares():
-    h = torch.randn(3, 10, 4, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    f = torch.tensor([[1.0, 1, 0, 0], [1, 0, 0, 1]], dtype=torch.float64)
-    design = torch.cat([torch.ones(1, 4).double(), f]).mT
-    for k in range(3):
-        fitted = design @ torch.linalg.lstsq(design, h[k].mT).solution
-        left = (h[k].mT - fitted).square().sum() / (h[k].mT - h[k].mT.mean(0)).square().sum()
-        assert math.isclose(float(representations.variance_explained(h[k], f)), float(1 - left), rel_tol=1e-9)
-    alone = representations.variance_explained(h, f[:1]) + representations.variance_explained(h, f[1:])
-    assert torch.allclose(representations.variance_explained(h, f), alone)  # the two features are orthogonal
 
 
 def plain_variance_explained(h, features):

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
@@ -57,24 +56,6 @@ def test_loss_curve_is_that_of_a_simulated_gated_network():
         torch.testing.assert_close(run["loss"], curve, rtol=0, atol=1e-9)
         time = separability.time_to_loss(0.2, gating, a0, 0.4)
         assert float(crossing(run.time, curve, 0.2)) == pytest.approx(float(time), rel=0.02)  # the rise itself is a flow
-
-
-@pytest.mark.parametrize("margin", [0, 0.5, 1.2])
-def test_numbers_and_arrays_are_welcome(margin):
-    """A margin as a number, as an array and as a tensor: the same answers, in double precision."""
-    for formula in (separability.line_pathways, separability.xor_pathways):
-        expected = formula(torch.tensor([margin], dtype=torch.float64))
-        for given in (margin, np.array([margin]), np.array(margin)):
-            gating = formula(given)
-            assert gating.s.dtype == gating.d.dtype == torch.float64
-            assert float(gating.s) == float(expected.s) and float(gating.d) == float(expected.d)
-            for result in (
-                lambda g: separability.loss_curve(20, g, 1e-3, 0.4)[-1],
-                lambda g: separability.time_to_loss(0.2, g, 1e-3, 0.4),
-                lambda g: separability.loss(0.3, g),
-            ):
-                assert float(result(gating)) == float(result(expected))
-    assert float(separability.printed_xor_variance(margin)) == pytest.approx(1 / 8 + margin**2 / 16)
 
 
 def test_without_a_margin_a_line_learns_nothing():
@@ -133,11 +114,3 @@ def test_kinds_of_gate_are_a_partition():
     kinds = separability.kinds_of_gate(on)
     assert (torch.stack(list(kinds.values())).sum(0) == 1).all()
     assert {n: int(k.sum()) for n, k in kinds.items()} == {"line": 2, "xor": 4, "dead": 1, "other": 9}
-
-
-def test_time_to_a_loss_is_that_of_its_mode_at_the_discrete_rate():
-    """The loss 0.02 is reached where (1 - f)²/2 = 0.02, at the fraction f = 0.8."""
-    for gating in (separability.line_pathways(0.7), separability.xor_pathways(0.7, 1.3)):
-        flow = linear.time_to_fraction(0.8, gating.s, gating.d, 1e-3)
-        expected = flow * gating.s / linear.discrete_rate(gating.s, 0.4)
-        torch.testing.assert_close(separability.time_to_loss(0.02, gating, 1e-3, 0.4), expected, rtol=1e-9, atol=0)

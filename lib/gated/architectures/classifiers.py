@@ -1,19 +1,12 @@
 """Routing networks on real images (Neural Race, Section 5 and Appendix D).
 
 Every input domain sees the same images through a transformation of its own (permuted pixels, a rotation), every output
-domain names the classes in an order of its own. Three facts make this cheap at identical results:
-
-*Linear pathways and squared loss* see the images only through their correlations, so training runs on a
-`routing.Task`, whatever the number of images (`task_of`).
-*A rotation of pixels is linear*, so the correlations of all rotated domains follow from those of the upright images
-(`rotated_domains`).
-*A permutation of pixels or labels is undone* by re-ordering an encoder's columns or a decoder's rows, and these start
-random anyway: permuted domains are copies of one dataset with other random weights.
+domain names the classes in an order of its own. Linear pathways with squared loss see the images only through their
+correlations, so training runs on a `routing.Task` (`task_of`). A permutation of pixels or labels is undone by re-ordering an
+encoder's columns or a decoder's rows, which start random: permuted domains are copies of one dataset with other weights.
 
 Cross-entropy and the leaky ReLU need the images themselves: `train_classifier` runs on minibatches, all networks at once.
 """
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -26,11 +19,6 @@ from lib.linear.draws import Streams, random_matrix
 from lib.linear.shapes import axes
 
 
-def classes_of(domains_data: Domains) -> int:
-    """How many classes there are: the largest label, plus one."""
-    return 1 + int(max(domains_data.y_train.max(), domains_data.y_test.max()))
-
-
 @axes(labels="images")
 def targets(labels: Tensor, classes: int | None = None) -> Tensor:
     """Centred one-hot targets, (classes, images): with centred inputs no biases are needed."""
@@ -40,7 +28,8 @@ def targets(labels: Tensor, classes: int | None = None) -> Tensor:
 
 def task_of(domains_data: Domains, domains: int) -> routing.Task:
     """The `routing.Task` of squared loss on the training images: everything that linear pathways see of them."""
-    y = targets(domains_data.y_train, classes_of(domains_data)).to(domains_data.train)
+    classes = 1 + int(max(domains_data.y_train.max(), domains_data.y_test.max()))
+    y = targets(domains_data.y_train, classes).to(domains_data.train)
     yx = y @ domains_data.train.mT / y.shape[-1]
     return routing.Task(yx.expand(domains, -1, -1), domains_data.variance.expand(domains, -1), float((y**2).sum() / y.shape[-1]))
 
@@ -50,20 +39,16 @@ def regression_errors(domains_data: Domains) -> Tensor:
 
     Independent of any training, so a network that learned nothing cannot pass for one that transfers.
     """
-    y = targets(domains_data.y_train, classes_of(domains_data)).to(domains_data.train)
-    yx = y @ domains_data.train.mT / y.shape[-1]  # (domains, classes, features), features uncorrelated
-    varies = domains_data.variance > 0
-    best = torch.where(varies, 1 / domains_data.variance.where(varies, torch.ones_like(domains_data.variance)), 0.0)
-    answers = yx * best.unsqueeze(-2) @ domains_data.test
+    task = task_of(domains_data, len(domains_data.train))  # features are uncorrelated
+    best = torch.where(task.variance > 0, 1 / task.variance, 0.0)
+    answers = task.yx * best.unsqueeze(-2) @ domains_data.test
     return (answers.argmax(-2) != domains_data.y_test).float().mean(-1)
 
 
-def route_errors(weights: list[Tensor], domains_data: Domains, images: int | None = None) -> Tensor:
+def route_errors(weights: list[Tensor], domains_data: Domains) -> Tensor:
     """Share of test images that each route gets wrong, (seeds, output domain, input domain)."""
     encoders, middle, decoders = weights
     test, labels = domains_data.test, domains_data.y_test
-    if images is not None:
-        test, labels = test[..., :images], labels[:images]
     features = test.shape[-2]
     domains = encoders.shape[-1] // features
     inner = (middle @ encoders).unflatten(-1, (domains, features))  # (seeds, hidden, M, features)
@@ -148,14 +133,11 @@ def train_classifier(
     every: int | None = None,
     momentum: float = 0.9,
     leak: float = 1.0,
-    watch: int = 500,
-    observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
 ) -> Recording:
     """Minibatch descent on cross-entropy for all seeds together, in place; every network and route sees the same images.
 
-    `generator` draws the batches and moves on with every one, so a second call with it sees other images. Records "loss"
-    (times, seeds), the cross-entropy of trained routes on the first `watch` training images, and what `observe(weights)`
-    returns, before and after and every `every` steps.
+    `generator` draws the batches. Records "loss" (times, seeds), the cross-entropy of trained routes on the first 500
+    training images, before and after and every `every` steps.
     """
     mask, number = mask.to(weights[0]), domains_data.train.shape[-1]
 
@@ -164,17 +146,14 @@ def train_classifier(
         return classifier_gradient(w, domains_data.train[..., chosen], domains_data.y_train[chosen], mask, leak)
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
-        x, labels = domains_data.train[..., :watch], domains_data.y_train[:watch]
-        seen = {"loss": classifier_loss(w, x, labels, mask, leak)}
-        return seen | observe(w) if observe else seen
+        return {"loss": classifier_loss(w, domains_data.train[..., :500], domains_data.y_train[:500], mask, leak)}
 
-    plan = dict(step=step, steps=steps, every=every or max(steps, 1), momentum=momentum)
-    return descend(weights, slope, observe=look, **plan)
+    return descend(weights, slope, step=step, steps=steps, every=every or max(steps, 1), momentum=momentum, observe=look)
 
 
-def classifier_errors(weights: list[Tensor], domains_data: Domains, leak: float = 1.0, images: int | None = None) -> Tensor:
+def classifier_errors(weights: list[Tensor], domains_data: Domains, leak: float = 1.0) -> Tensor:
     """Share of test images that each route gets wrong, (seeds, output domain, input domain)."""
-    x, labels = domains_data.test[..., :images], domains_data.y_test[:images]
+    x, labels = domains_data.test, domains_data.y_test
     parts = []
     for i in range(0, x.shape[-1], 250):  # in parts: the scores of all routes are large
         parts.append(scores(weights, x[..., i : i + 250], leak).argmax(-2) != labels[i : i + 250])

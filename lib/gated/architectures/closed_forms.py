@@ -46,9 +46,8 @@ def xor_initial_strength(hidden: int, std: float, samples: int = 200_000, seed: 
 def xor_unit_strength(w: Tensor, v: Tensor) -> Tensor:
     """What ReLU units with input weights w (2, units) and output weights v (units,) add to their path's a0, (units,).
 
-    While the network's output is still zero every unit moves alone. A unit is on for two neighbouring corners, which
-    want opposite outputs, and grows along that side of the square at rate 1/2 until it faces one corner squarely. From
-    then on it slides along that diagonal at the path's own rate s = √2/4. Both phases are solved exactly.
+    While the output is still zero every unit moves alone: it is on for two neighbouring corners and grows along that side of
+    the square at rate 1/2 until it faces one corner, then along that diagonal at the path's own rate s = √2/4.
     """
     across = w.abs().max(0).values
     along = torch.where(w[0].abs() > w[1].abs(), -w[0].sign() * w[1], -w[1].sign() * w[0])
@@ -85,7 +84,6 @@ def routing_flow(
     start: float | tuple[float, float],
     shared: int | Sequence[int] | None = None,
     tau: float | Sequence[float] = 1.0,
-    rtol: float = 1e-11,
 ) -> tuple[Tensor, Tensor]:
     """Outer and hidden singular values (times, modes) from b1 = b2 = `start`, or `start` = (b1, b2).
 
@@ -102,7 +100,7 @@ def routing_flow(
         return np.concatenate(sharing_velocity(b1, b2, s, d, domains, shared, tau))
 
     b1, b2 = (np.full_like(s, value) for value in (start if isinstance(start, tuple) else (start, start)))
-    path = integrate(velocity, np.concatenate([b1, b2]), times, rtol)
+    path = integrate(velocity, np.concatenate([b1, b2]), times)
     return torch.as_tensor(path[:, : s.size]), torch.as_tensor(path[:, s.size :])
 
 

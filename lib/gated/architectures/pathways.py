@@ -3,7 +3,6 @@
 Pathway p maps its effective inputs, the data points for which its gate is open, through W1 (hidden, features) and W2
 (outputs, hidden) onto the shared output; answers add up. All pathways, and all networks of an ensemble, run as one
 tensor program on their effective correlations: w1 (..., pathways, hidden, features), w2 (..., pathways, outputs, hidden).
-For gated networks on any other graph see `lib.gated`, against which this special case is tested.
 
 Losses are half the squared error summed over outputs, and over items the mean (`reduction="mean"`) or, as in Make Haste
 Slowly, the sum. *Detached* pathways are trained on the residual: they see the error of the whole network, the others only
@@ -49,14 +48,12 @@ def initial_pathways(
     *,
     ensemble: Sequence[int] = (),
     seed: int = 0,
-    compress: bool = True,
 ) -> list[Tensor]:
     """Normal weights for pathways of the given hidden widths: [w1, w2]; `std` is a number or one per pathway.
 
-    `ensemble` are the leading dimensions, with the independent networks (seeds) last: each has random numbers of its own.
-    Training a linear pathway commutes with rotations of its hidden layer, and its weights start within the span of
-    features + outputs hidden directions, so a wide pathway is *exactly* a pathway of that many units (`compressed`).
-    Without compression narrow pathways are padded with units of zero weight, which stay zero.
+    `ensemble` are the leading dimensions, with the independent networks (seeds) last. Training a linear pathway commutes
+    with rotations of its hidden layer, so a wide pathway is *exactly* one of features + outputs units (`compressed`);
+    narrow pathways are padded with units of zero weight, which stay zero.
     """
     *conditions, seeds = ensemble or (1,)
     streams = Streams(seeds, seed)
@@ -65,14 +62,12 @@ def initial_pathways(
         drawn = streams.normal(*conditions, rows, columns).movedim(0, len(conditions))  # (*conditions, seeds, rows, columns)
         return drawn if ensemble else drawn[0]
 
-    hidden = features + outputs if compress else max(widths)
+    hidden = features + outputs
     w1 = torch.zeros(*ensemble, len(widths), hidden, features, dtype=torch.float64)
     w2 = torch.zeros(*ensemble, len(widths), outputs, hidden, dtype=torch.float64)
     stds = torch.as_tensor(std, dtype=torch.float64).expand(len(widths))
     for p, width in enumerate(widths):
-        a, b = normal(width, features) * stds[p], normal(outputs, width) * stds[p]
-        if compress:
-            a, b = compressed(a, b)
+        a, b = compressed(normal(width, features) * stds[p], normal(outputs, width) * stds[p])
         w1[..., p, : a.shape[-2], :] = a
         w2[..., p, :, : b.shape[-1]] = b
     return [w1, w2]
@@ -89,8 +84,7 @@ def compressed(w1: Tensor, w2: Tensor) -> tuple[Tensor, Tensor]:
 def aligned_pathways(inputs: Tensor, y: Tensor, strength: float | Tensor) -> list[Tensor]:
     """[w1, w2] that start exactly along the first gradient: W2 W1 = strength · U Vᵀ of each Sigma_yx(p), balanced.
 
-    Small random weights do this by themselves before anything is visible (silent alignment), with a strength of
-    hidden · variance / 2. From here training is deterministic: the race reduction without a fitted constant.
+    Small random weights do this by themselves (silent alignment), with a strength of hidden · variance / 2.
     """
     u, s, vt = torch.linalg.svd(y @ inputs.mT, full_matrices=False)
     root = torch.as_tensor(strength, dtype=s.dtype).expand(inputs.shape[-3]).sqrt()[:, None, None]
@@ -102,12 +96,6 @@ def aligned_pathways(inputs: Tensor, y: Tensor, strength: float | Tensor) -> lis
 def maps(weights: Sequence[Tensor]) -> Tensor:
     """W2 W1 of every pathway, (..., pathways, outputs, features)."""
     return weights[1] @ weights[0]
-
-
-@axes(inputs="pathways features items")
-def outputs(weights: Sequence[Tensor], inputs: Tensor) -> Tensor:
-    """The network's answer, (..., outputs, items): the sum over its open pathways."""
-    return maps(weights).transpose(-3, -2).flatten(-2) @ inputs.flatten(-3, -2)
 
 
 @axes(inputs="pathways features items", y="outputs items")
@@ -139,16 +127,6 @@ def gradient_on(
     return gradient
 
 
-@axes(inputs="pathways features items", y="outputs items")
-def loss(weights: Sequence[Tensor], inputs: Tensor, y: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Half the squared error summed over outputs, and over items the mean or the sum; one number per network."""
-    return _distance(outputs(weights, inputs), y, _items(y, reduction))
-
-
-def _distance(output: Tensor, y: Tensor, items: int) -> Tensor:
-    return 0.5 * (output - y).square().sum((-2, -1)) / items
-
-
 def _items(y: Tensor, reduction: str) -> int:
     if reduction not in ("mean", "sum"):
         raise ValueError(f"unknown reduction {reduction!r}; choose mean or sum")
@@ -169,10 +147,9 @@ def train(
     detached: Collection[int] = (),
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
     answers: bool = False,
-    label: str = "gated pathways",
 ) -> Recording:
-    """Gradient descent in place; records "loss" (times, *ensemble) of the whole network, with `answers` also its `outputs` as
-    "output" (times, *ensemble, outputs, items), and what `observe` returns.
+    """Gradient descent in place; records "loss" (times, *ensemble) of the whole network, with `answers` also its sum over open
+    pathways, "output" (times, *ensemble, outputs, items), and what `observe` returns.
 
     `detached` are the numbers of the pathways that are trained on the residual of the others.
     """
@@ -180,8 +157,8 @@ def train(
 
     def watch(w: list[Tensor]) -> dict[str, Tensor]:
         output = matmul(shown, matmul(w[0].mT, w[1].mT).flatten(-3, -2)).mT  # (..., outputs, items)
-        seen = {"loss": _distance(output, y, items)} | ({"output": output} if answers else {})
+        seen = {"loss": 0.5 * (output - y).square().sum((-2, -1)) / items} | ({"output": output} if answers else {})
         return seen | observe(w) if observe else seen
 
-    plan = dict(step=step, steps=steps, every=every, momentum=momentum, observe=watch, label=label)
-    return descend(weights, gradient_on(inputs, y, reduction=reduction, detached=detached), **plan)
+    slope = gradient_on(inputs, y, reduction=reduction, detached=detached)
+    return descend(weights, slope, step=step, steps=steps, every=every, momentum=momentum, observe=watch)

@@ -1,22 +1,21 @@
 """The shared code and its rivals: which solution of a routing task wins the race, and how much of the others is left over.
 
-The map of a routing network is a table of blocks of which training observes those in the mask. From small weights each pair
-of singular vectors of the mask is a runner: if every domain has equally many trained routes, the first pair is flat (one code
-for all domains) and the others are rivals that fit the trained routes worse and the untrained ones not at all. A rival with
-ratio ρ of singular values learns at ρ times the speed. In wide networks runners do not disturb each other, and the race has a
-closed form without any fitted number: `strength_before` the flat solution saturates, `rival_strengths` when it does, and
-`predicted_loss` on the untrained routes. For two trained routes per domain one rival is an exact solution: `winding_weights`.
+From small weights each pair of singular vectors of the mask races: if every domain has equally many trained routes, the first
+pair is flat (one code for all domains), and a rival with ratio ρ of singular values learns at ρ times its speed. In wide
+networks they do not disturb each other, and the race has a closed form without any fitted number: `strength_before` the flat
+solution saturates, `rival_strengths` when it does, and `predicted_loss` on the untrained routes. For two trained routes per
+domain one rival is an exact solution: `winding_weights`.
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from lib.gated.architectures.route_gradients import all_routes
-from lib.gated.architectures.routing import Task, over, route_losses
+from lib.gated.architectures.routing import Task, all_routes, trained_and_not
 from lib.linear.descent import Recording, descend
 from lib.linear.draws import Streams, random_matrix
 from lib.linear.shapes import axes
@@ -28,9 +27,8 @@ def strength_before(time: float | Tensor) -> Tensor:
     """Strength of a mode of a wide network that starts from random orthogonal weights, in units of scale³, before it saturates.
 
     `time` is in units of tau / (scale · singular value); the strength diverges at `ESCAPE` = 1.19968, the root of coth T = T.
-    Write p for the encoders along the mode, N for the hidden matrix between encoders and decoders: both move in a plane,
-    dp/dt = N p and dN/dt = p pᵀ, from a p of length 1 and an N that swaps p with its orthogonal complement. N² - p pᵀ is
-    conserved, which makes this a Riccati equation with the solution below; what comes back is pᵀ N p.
+    The encoders p along the mode and the hidden matrix N move in a plane, dp/dt = N p and dN/dt = p pᵀ, from a p of length
+    1 and an N that swaps p with its complement; N² - p pᵀ is conserved. What comes back is pᵀ N p.
     """
     t = torch.as_tensor(time, dtype=torch.float64)
     c, s = torch.cosh(t), torch.sinh(t)
@@ -99,8 +97,7 @@ def winding_weights(task: Task, hidden: int, winding: int = 1, seed: int = 0) ->
     """Weights with loss zero on the trained routes of `circulant(M, 2)` whose code turns `winding` times around the ring.
 
     Domain i's code for an item is the shared one turned by 2π w i/M in a plane of its own, output j reads at the angle
-    2π w (j - ½)/M. Both routes of a domain then differ by πw/M from perfect agreement, to either side, and a factor
-    1/cos(πw/M) makes both exact. The three layers are balanced, as those that grow from small weights are. A list like
+    2π w (j - ½)/M, and a factor 1/cos(πw/M) makes both routes of a domain exact. The three layers are balanced. A list like
     `routing.initial_weights` with one seed; needs twice as many hidden units as the dataset has modes.
     """
     domains = task.sizes[0]
@@ -160,9 +157,7 @@ def train_to_the_end(
     """Train all networks to the end whatever their scale, in place: gradient descent in larger steps while weights are small.
 
     No step moves the weights by more than `pace` of their length, nor is it larger than `last` times what is stable at their
-    present size. The clock is lost, the path through weight space is that of the flow; smaller values follow it more closely.
-    Wide networks with an orthogonal hidden matrix are trained in the few directions in which they ever move (`_moving_part`).
-    Records `trained` and `untrained` as `routing.train` does.
+    present size: the path through weight space is that of the flow. Records `trained` and `untrained` as `routing.train` does.
     """
     _, s, vt = torch.linalg.svd(task.yx[0].double(), full_matrices=False)
     d = float((vt[0] ** 2 * task.variance[0]).sum())
@@ -179,10 +174,7 @@ def train_to_the_end(
         step = torch.minimum(pace * (into + within + at_rest + out).sqrt() / steep, last / (stiff * into * out))
         return [step[:, None, None] * one for one in slope]
 
-    def look(w: list[Tensor]) -> dict[str, Tensor]:
-        losses = route_losses(w, task)
-        return {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
-
+    look = partial(trained_and_not, task=task, mask=mask)
     run = descend(moving, paced, step=1.0, steps=steps, every=every or steps, observe=look)
     put_back(moving)
     return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
@@ -191,10 +183,9 @@ def train_to_the_end(
 def _moving_part(weights: list[Tensor]) -> tuple[list[Tensor], Tensor | float, Callable[[list[Tensor]], None]]:
     """Weights with fewer hidden units that train alike, the squared length that never moves, and the way back, in place.
 
-    If the hidden matrix starts as s times an orthogonal O, gradients never leave a small space: encoders stay in the span Q of
-    their own columns and of Oᵀ times the decoders' rows, decoders in O Q, and the hidden matrix changes by O Q (...) Qᵀ alone.
-    In these bases it starts as s times the identity, with as many units as there are columns and rows. Exact for any data,
-    mask and steps; the weights themselves come back where that saves nothing, or where the hidden matrix is not orthogonal.
+    If the hidden matrix starts as s times an orthogonal O, encoders stay in the span Q of their own columns and of Oᵀ times the
+    decoders' rows, decoders in O Q, and the hidden matrix changes by O Q (...) Qᵀ alone: in these bases it starts as s times
+    the identity. Exact; the weights themselves come back where that saves nothing or the hidden matrix is not orthogonal.
     """
     encoders, middle, decoders = (w.double() for w in weights)
     hidden, span = middle.shape[-1], encoders.shape[-1] + decoders.shape[-2]

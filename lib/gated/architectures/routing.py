@@ -1,9 +1,8 @@
 """The routing network of the neural race: M input domains, one shared hidden pathway, M output domains.
 
-Each of the M² routes (in at one domain, out at another) is a path of a gated network; each example opens one route.
-Stack the M encoders side by side and the M decoders on top of each other, and the whole network is three matrices, its
-map an (M · outputs) × (M · features) matrix of blocks, one per route, of which training observes those in `mask`. So
-all routes, and with a leading dimension all seeds and all masks, train as one batched product of matrices.
+Each of the M² routes is a path of a gated network, and each example opens one. With the M encoders side by side and the M
+decoders on top of each other the network is three matrices, and its map has one block per route, of which training observes
+those in `mask`: all routes, seeds and masks train as one batched product.
 
 Weights are a list [encoders (seeds, hidden, M · features), hidden (seeds, hidden, hidden), decoders (seeds, M · outputs,
 hidden)]; a mask is (M, M) or (seeds, M, M) with rows for output domains and columns for input domains.
@@ -26,15 +25,11 @@ from lib.linear.shapes import axes
 
 @dataclass
 class Task:
-    """What linear pathways see of the data, in the basis in which every domain's inputs are uncorrelated.
+    """What linear pathways see of the data, in the basis in which every domain's inputs are uncorrelated."""
 
-    `yx` is (domains, outputs, features), the correlation of targets with the inputs of each domain; `variance` is
-    (domains, features), the inputs' variances; `yy` the mean squared length of a target, which all routes share.
-    """
-
-    yx: Tensor
-    variance: Tensor
-    yy: float
+    yx: Tensor  # (domains, outputs, features) correlation of targets with the inputs of each domain
+    variance: Tensor  # (domains, features) of the inputs
+    yy: float  # mean squared length of a target, which all routes share
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -59,13 +54,20 @@ def shared_task(x: Tensor, y: Tensor, domains: int) -> Task:
 
 def circulant(domains: int, trained: int) -> Tensor:
     """Input domain i is trained with the outputs i, i+1, …, i + trained - 1, cyclically: (M, M) (Neural Race, Fig. 4d)."""
-    return _checked((torch.arange(domains)[:, None] - torch.arange(domains)) % domains < trained, trained)
+    _check_number(trained, domains)
+    return (torch.arange(domains)[:, None] - torch.arange(domains)) % domains < trained
 
 
 def blocks(domains: int, number: int) -> Tensor:
     """`number` groups of domains, each trained completely within itself and never with another group."""
+    _check_number(number, domains)
     group = torch.arange(domains) * number // domains
-    return _checked(group[:, None] == group, number)
+    return group[:, None] == group
+
+
+def _check_number(number: int, domains: int) -> None:
+    if not 1 <= number <= domains:
+        raise ValueError(f"with {domains} domains this number must lie between 1 and {domains}, not {number}")
 
 
 def star(domains: int) -> Tensor:
@@ -88,19 +90,9 @@ def scattered(domains: int, trained: int, seed: int = 0) -> Tensor:
     return mask
 
 
-def _checked(mask: Tensor, number: int) -> Tensor:
-    if not 1 <= number <= len(mask):
-        raise ValueError(f"with {len(mask)} domains this number must lie between 1 and {len(mask)}, not {number}")
-    return mask
-
-
 @axes(mask="domains domains")
 def reachable(mask: Tensor) -> Tensor:
-    """(M, M) True for the routes whose two ends hang together through trained routes.
-
-    A trained route ties the code of its input domain to that of its output domain. Only along such ties can domains
-    come to agree on a code, so these are the routes, trained or not, whose map the data determine.
-    """
+    """(M, M) True for the routes whose two ends are connected through trained routes: the data determine their maps."""
     domains = len(mask)
     table = np.zeros((2 * domains, 2 * domains))
     table[:domains, domains:] = mask.numpy()  # outputs against inputs
@@ -112,10 +104,8 @@ def reachable(mask: Tensor) -> Tensor:
 def rivalry(mask: Tensor) -> Tensor:
     """How closely the best solution that is not shared follows the shared one: second over first singular value of a mask.
 
-    From small weights a network first learns the strongest singular vectors of what it observes, mask ⊗ data. With
-    equally many routes per domain the first pair is flat: one code for all domains. The next pair twists the code from
-    domain to domain and learns slower by this ratio; 1 means a tie (unconnected groups). For `circulant` it tends to
-    sin(πf)/(πf), f = K/M: a property of the fraction alone.
+    With equally many routes per domain the first pair of singular vectors is flat: one code for all domains. The next pair
+    learns slower by this ratio; 1 means a tie. For `circulant` it tends to sin(πf)/(πf), f = K/M.
     """
     values = torch.linalg.svdvals(mask.double())
     return values[..., 1] / values[..., 0]
@@ -131,8 +121,8 @@ def never_together(mask: Tensor) -> Tensor:
 def step_of_rate(rate: float | Tensor, task: Task, mask: Tensor) -> float | Tensor:
     """The `step` = 1/tau that does what learning rate λ = `rate` does in the paper's programs, for one mask or each of several.
 
-    Their loss is the mean squared error over items *and outputs*, without the half, summed over trained routes; ours is half
-    the squared length of the error, averaged over items and routes. So step = λ · routes · 2 / outputs.
+    Their loss is the mean squared error over items *and outputs*, without the half, summed over trained routes: λ · routes · 2 /
+    outputs.
     """
     routes = mask.sum((-2, -1))
     return rate * (int(routes) if mask.ndim == 2 else routes) * 2 / task.sizes[1]
@@ -150,8 +140,7 @@ def initial_weights(
 ) -> list[Tensor]:
     """Random weights, every encoder and decoder drawn on its own as in a network of separate modules.
 
-    `scale` is one number or one for each seed. For the "xavier" law an encoder's fan-in is the number of features that it
-    really has: with a few principal components instead of all pixels its entries are larger.
+    `scale` is one number or one for each seed.
     """
     domains, outputs, features = task.sizes
     streams, inner, outer = Streams(seeds, seed), one_per_seed(scale, seeds), one_per_seed(scale, seeds, axes=3)
@@ -182,26 +171,28 @@ def train(
     every: int = 10,
     momentum: float = 0.0,
     observe: Callable[[list[Tensor]], dict[str, Tensor]] | None = None,
-    label: str = "",
 ) -> Recording:
-    """Full-batch gradient descent of all seeds together, in place. `step` is 1/tau in the convention of Eq. 1, see
-    `step_of_rate`; one number, or one for each seed.
+    """Full-batch gradient descent of all seeds together, in place; `step` is 1/tau (`step_of_rate`), or one for each seed.
 
-    Records `trained` and `untrained`, the mean loss over trained and over other routes, (times, seeds); for `untrained`
-    a mask with all routes gives 0. `observe(weights)` may add more. All of it is on the CPU, wherever the weights are.
+    Records `trained` and `untrained`, the mean loss over trained and over other routes (0 if there are none), (times,
+    seeds), and what `observe(weights)` returns, all of it on the CPU.
     """
     mask = mask.to(weights[0].device)
     step = one_per_seed(step.to(weights[0])) if isinstance(step, Tensor) else step
 
     def look(w: list[Tensor]) -> dict[str, Tensor]:
-        losses = route_losses(w, task)
-        seen = {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
-        return seen | (observe(w) if observe else {})
+        return trained_and_not(w, task, mask) | (observe(w) if observe else {})
 
     few = 2 * int(mask.sum(-2).max()) <= mask.shape[-1] and task.sizes[2] >= 16  # gathering decoders then costs less
     slope = (few_routes if few else all_routes)(task.yx, task.variance, mask, weights[0])
-    run = descend(weights, slope, step=step, steps=steps, every=every, momentum=momentum, observe=look, label=label)
+    run = descend(weights, slope, step=step, steps=steps, every=every, momentum=momentum, observe=look)
     return Recording(run.time, {name: value.cpu() for name, value in run.values.items()})
+
+
+def trained_and_not(weights: Sequence[Tensor], task: Task, mask: Tensor) -> dict[str, Tensor]:
+    """The mean losses over routes that are `trained` and `untrained`, (seeds,) each."""
+    losses = route_losses(weights, task)
+    return {"trained": over(losses, mask), "untrained": over(losses, ~mask)}
 
 
 @axes(values="domains domains", mask="domains domains")
@@ -238,12 +229,8 @@ def singular_values(weights: Sequence[Tensor], task: Task) -> Tensor:
 
 
 def similarity(weights: Sequence[Tensor]) -> Tensor:
-    """Inner products of the first hidden layer's codes, (seeds, M · features, M · features) (Neural Race, Fig. 4g).
-
-    For one-hot inputs a code is a column of the encoders.
-    """
-    encoders = weights[0]
-    return encoders.mT @ encoders
+    """Inner products of the first hidden layer's codes, (seeds, M · features, M · features) (Neural Race, Fig. 4g)."""
+    return weights[0].mT @ weights[0]
 
 
 def domain_cosine(weights: Sequence[Tensor], task: Task) -> Tensor:
@@ -255,10 +242,7 @@ def domain_cosine(weights: Sequence[Tensor], task: Task) -> Tensor:
 
 
 def domain_share(weights: Sequence[Tensor], task: Task) -> Tensor:
-    """Share of the codes' variance that is special to a domain, (seeds,): 0 if every item has one code wherever it comes from.
-
-    Squared distance of a code from the mean code of its item over all domains, relative to that from the mean of all codes.
-    """
+    """Squared distance of a code from its item's mean over domains, relative to that from the mean of all codes, (seeds,)."""
     domains, _, features = task.sizes
     codes = weights[0].unflatten(-1, (domains, features))  # (..., hidden, domains, features)
     within = ((codes - codes.mean(-2, keepdim=True)) ** 2).sum((-3, -2, -1))
@@ -274,24 +258,28 @@ def as_gated_network(x: Tensor, y: Tensor, mask: Tensor, hidden: int) -> tuple[N
     sizes |= {f"out{j}": y.shape[0] for j in range(domains)}
     edges = [(f"in{i}", "first") for i in range(domains)] + [("first", "second")]
     edges += [("second", f"out{j}") for j in range(domains)]
-    gates = {f"in{i}→first": (ways[:, 1] == i).repeat_interleave(items) for i in range(domains)}
-    gates |= {f"out{j}": (ways[:, 0] == j).repeat_interleave(items) for j in range(domains)}
-    copies = len(ways)
-    data = Data(
-        {f"in{i}": x.repeat(1, copies) for i in range(domains)}, {f"out{j}": y.repeat(1, copies) for j in range(domains)}, gates
-    )
-    return Network(sizes, edges), data
+    network = Network(sizes, edges)
+    return network, _routed(network, x, y, *ways.repeat_interleave(items, 0).mT)
+
+
+def _routed(network: Network, x: Tensor, y: Tensor, out: Tensor, into: Tensor) -> Data:
+    """The items of x and y once for each route: example n goes in at domain into[n] and out at out[n]."""
+    copies = len(into) // x.shape[-1]
+    gates = {e.name: into == int(e.source[2:]) for e in network.edges.values() if e.source in network.inputs}
+    gates |= {node: out == int(node[3:]) for node in network.outputs}
+    every_x, every_y = x.repeat(1, copies), y.repeat(1, copies)
+    return Data(dict.fromkeys(network.inputs, every_x), dict.fromkeys(network.outputs, every_y), gates)
 
 
 @axes(x="features items", y="outputs items")
 def sharing_network(x: Tensor, y: Tensor, domains: int, degrees: Sequence[int], hidden: int) -> tuple[Network, Data]:
     """Routing through separate hidden pathways, of which each serves a group of inputs and a group of outputs (Fig. 5a).
 
-    `degrees` lists numbers of routes per pathway, squares of divisors of `domains`: (1,) is a pathway for each route,
-    (domains²,) one for all, and (1, domains²) has both kinds side by side. All routes are trained. Returns Network, Data.
+    `degrees` lists numbers of routes per pathway, squares of divisors of `domains`: (1,) is a pathway for each route, (1,
+    domains²) has these beside one for all. All routes are trained. Returns Network, Data.
     """
-    items, sizes, edges = x.shape[-1], {}, []
-    sizes |= {f"in{i}": x.shape[0] for i in range(domains)}
+    items, edges = x.shape[-1], []
+    sizes = {f"in{i}": x.shape[0] for i in range(domains)}
     for shared in degrees:
         group = round(shared**0.5)
         if group**2 != shared or domains % group:
@@ -305,11 +293,5 @@ def sharing_network(x: Tensor, y: Tensor, domains: int, degrees: Sequence[int], 
     sizes |= {f"out{j}": y.shape[0] for j in range(domains)}
     into = torch.arange(domains).repeat_interleave(domains).repeat_interleave(items)  # examples: every route, every item
     out = torch.arange(domains).repeat(domains).repeat_interleave(items)
-    gates = {f"in{edge[0][2:]}→{edge[1]}": into == int(edge[0][2:]) for edge in edges if edge[0].startswith("in")}
-    gates |= {f"out{j}": out == j for j in range(domains)}
-    data = Data(
-        {f"in{i}": x.repeat(1, domains**2) for i in range(domains)},
-        {f"out{j}": y.repeat(1, domains**2) for j in range(domains)},
-        gates,
-    )
-    return Network(sizes, edges), data
+    network = Network(sizes, edges)
+    return network, _routed(network, x, y, out, into)
