@@ -1,5 +1,6 @@
 """The command line: `python -m lib book`, `run`, `sweep`, …; `python -m lib` lists them."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -242,13 +243,36 @@ def record(run):
         print(f"({shown(page)} has no {{recorded}} box yet: add one where the run belongs)")
 
 
-@cli.command(context_settings={"ignore_unknown_options": True})
-@click.argument("arguments", nargs=-1, metavar="[fetch NAME …]")
-def data(arguments):
-    """List the data sets: bundled, cached or missing; `fetch NAME` downloads and verifies one."""
-    from lib.data import datasets
+@cli.command()
+@click.argument("words", nargs=-1, metavar="[fetch NAME …]")
+def data(words):
+    """List the data sets: bundled, cached, missing or damaged; `fetch NAME` downloads and verifies one."""
+    from tabulate import tabulate
 
-    sys.exit(datasets.main(list(arguments)))
+    from lib.data import datasets, files
+
+    if words and (words[0] != "fetch" or len(words) == 1):
+        raise click.UsageError("write `data`, or `data fetch NAME …`")
+    rows, damaged = [], []
+    try:
+        for name in words[1:]:
+            datasets.load(name)
+        for name in datasets.names():
+            about, state = datasets.describe(name), datasets.status(name)
+            try:
+                if state != "missing":
+                    datasets.load(name, train=0, test=0)  # every byte is checked
+            except files.DamagedFile as error:
+                state = "damaged"
+                damaged.append(str(error))
+            images = " + ".join(f"{n:,}" for n in about["counts"].values() if n)
+            rows.append((name, state, images, "×".join(map(str, about["shape"])), about["licence"]))
+    except (ValueError, files.DamagedFile, files.MissingFile) as error:
+        raise Problem(str(error)) from None
+    print(tabulate(rows, ("set", "status", "images", "pixels", "licence"), disable_numparse=True))
+    print(f"\ncache: {files.cache()}\nRACING_DATA: {os.environ.get('RACING_DATA') or 'not set'}")
+    if damaged:
+        raise Problem("\n".join(damaged))
 
 
 if __name__ == "__main__":

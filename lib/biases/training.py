@@ -5,8 +5,7 @@ a product with one column per output:
 
     h = relu(W x + b),   e = ∂L/∂(A (m · h)),   ∂L/∂b = Σ_items m · 1[h > 0] · Aᵀe,   ∂L/∂m = Σ_items h · Aᵀe.
 
-The loss is one of `networks.LOSSES`. All networks of an ensemble see the same batches; the rate falls to zero along half a
-cosine.
+The loss is one of `networks.LOSSES`. All networks see the same batches; the rate falls to zero along half a cosine.
 """
 
 import math
@@ -21,6 +20,8 @@ from lib.biases.networks import LOSSES, Frozen, PreActivations, inputs_of, per_u
 from lib.linear import Streams
 from lib.linear.descent import Adam, cosine, descend
 
+# the items of a batch and the fraction of training that is over -> losses (seeds,) and gradients
+Gradient = Callable[[Tensor, float], tuple[Tensor, list[Tensor]]]
 PRECISIONS = ("float32", "bfloat16")
 ORDER, STARTS = 2**30, 2**29  # streams of random numbers that no network's weights come from: order of batches, first masks
 
@@ -189,19 +190,9 @@ def _towards_units(error: Tensor, a: Tensor, h: Tensor) -> Tensor:
 
 
 def _train(
-    weights: list[Tensor],
-    gradient: Callable[[Tensor, float], tuple[Tensor, list[Tensor]]],
-    items: int,
-    epochs: int,
-    batch: int,
-    rate: float,
-    seed: int,
-    constant_rate: bool,
+    weights: list[Tensor], gradient: Gradient, items: int, epochs: int, batch: int, rate: float, seed: int, constant_rate: bool
 ) -> Tensor:
-    """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds).
-
-    `gradient` is given the items of a batch and the share of training that is over, and returns losses (seeds,) and gradients.
-    """
+    """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds)."""
     per_epoch = math.ceil(items / batch)
     steps, seen, chosen = epochs * per_epoch, [], batches(items, batch, epochs, seed)
 

@@ -17,18 +17,16 @@ A sidecar in `data/` (`mnist.json`) states for each of them origin, licence, che
 
 import difflib
 import json
-import operator
-import os
-import sys
 import zlib
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import torch
 
 from lib.data import files
-from lib.data.files import SPLITS, DamagedFile, MissingFile, balanced_order
-from lib.linear.shapes import check, reals
+from lib.data.files import SPLITS, DamagedFile, MissingFile, balanced_order  # noqa: F401 (load raises it)
+from lib.linear.shapes import axes, reals
 
 LOADED: dict[str, str] = {}  # sha256 of every set that this process has loaded: provenance of a run
 
@@ -55,20 +53,20 @@ def load(
 ) -> Images:
     """Images and labels of the set `name`: `train` training and `test` test images, or all of them (None).
 
-    A subset is drawn by `seed` and balanced: its images come in rounds of one per class, each round in random order,
-    so class sizes differ by at most one and the first k images of a larger subset are the subset of size k. (Where a
-    class runs out the others go on alone: MNIST beyond 54,210 training images.) None keeps the order of the file.
-    A generated set has 60,000 + 10,000 images for every seed, and None means all of these.
+    A subset is drawn by `seed` and balanced: its images come in rounds of one per class, each round in random order, so the
+    first k images of a larger subset are the subset of size k. Where a class runs out the others go on alone: beyond 54,210
+    training images of MNIST the last ones are of few classes, so take validation images from the front. None keeps the order
+    of the file; of a generated set, 60,000 + 10,000 images for every seed, it means all.
 
     Raises ValueError for an unknown name, or for more images than there are; `DamagedFile` for a truncated or altered
     file or one of the wrong shape; `MissingFile` if a remote set is neither here nor to be downloaded.
     """
     about = describe(name)
     given = {"train": train, "test": test}
-    wanted = {split: _count(name, split, given[split], about["counts"][split]) for split in SPLITS}
-    if (seed := _whole(seed)) is None or seed >= 2**32:
-        raise ValueError("seed must be a whole number from 0 to 2**32 - 1")
-
+    wanted, seed = dict(about["counts"]), _whole("seed", seed, 2**32 - 1)
+    for split in SPLITS:
+        if given[split] is not None:
+            wanted[split] = _whole(f"{name}: {split}", given[split], wanted[split])
     if about["kind"] == "generated":
         parts, digest = _generated(name, about, wanted, seed)
     else:
@@ -105,6 +103,7 @@ def exemplars(script: str) -> torch.Tensor:
     return torch.from_numpy(arrays["x"]).to(torch.float32).div_(255)
 
 
+@axes(images="items height width")
 def elastic(images: torch.Tensor, seed: int, strength: float = 8.0, smoothness: tuple[float, float] = (1.5, 2.5)) -> torch.Tensor:
     """Each image (items, height, width) bent by a smooth random displacement field of its own; same shape.
 
@@ -112,8 +111,7 @@ def elastic(images: torch.Tensor, seed: int, strength: float = 8.0, smoothness: 
     in pixels is drawn from `smoothness` for each image; bilinear sampling. This is the deformation by which Afro-MNIST
     (Wu, Yang and Prabhu 2020) makes a data set from single glyphs. Image i depends on the seed and on i alone.
     """
-    (images,) = reals(torch.as_tensor(images))
-    check("elastic", {"images": images}, {"images": ["items", "height", "width"]})
+    (images,) = reals(images)
     n, height, width = images.shape
     generator = torch.Generator().manual_seed(seed)
     batch = 1000  # always drawn whole, so that a shorter request sees the same random numbers
@@ -164,44 +162,6 @@ def status(name: str) -> str:
     return "cached" if found[0] == files.cache() else "in RACING_DATA"
 
 
-def main(argv: list[str]) -> int:
-    """`python -m lib data`: list every set; `python -m lib data fetch NAME …`: download and verify these beforehand."""
-    if argv and (argv[0] != "fetch" or len(argv) == 1):
-        print("usage: python -m lib data                  list every set\n"
-              "       python -m lib data fetch NAME ...   download and verify these sets", file=sys.stderr)  # fmt: skip
-        return 0 if argv[0] in ("-h", "--help") else 2
-    try:
-        for name in argv[1:]:
-            load(name)
-        damaged = _list()
-    except (ValueError, DamagedFile, MissingFile) as error:
-        print(error, file=sys.stderr)
-        return 1
-    for error in damaged:
-        print(error, file=sys.stderr)
-    return 1 if damaged else 0
-
-
-def _list() -> list[DamagedFile]:
-    """Print the table of all sets; returns what is wrong with those whose files were altered."""
-    rows, damaged = [("set", "status", "images", "pixels", "licence")], []
-    for name in names():
-        about, state = describe(name), status(name)
-        try:
-            files.verify(about)
-        except DamagedFile as error:
-            state = "damaged"
-            damaged.append(error)
-        counts = " + ".join(f"{n:,}" for n in about["counts"].values() if n)
-        images = counts + (" generated" if about["kind"] == "generated" else "")
-        rows.append((name, state, images, "×".join(map(str, about["shape"])), about["licence"]))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in [rows[0], tuple("─" * w for w in widths), *rows[1:]]:
-        print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
-    print(f"\ncache: {files.cache()}\nRACING_DATA: {os.environ.get('RACING_DATA') or 'not set'}")
-    return damaged
-
-
 def _generated(name: str, about: dict, wanted: dict[str, int], seed: int) -> tuple[dict, str]:
     """Exemplars deformed at random, rounded to bytes as published image sets are."""
     glyphs, parts = exemplars(name), {}
@@ -224,19 +184,8 @@ def _gaussian(size: int, sigma: torch.Tensor) -> torch.Tensor:
     return torch.exp(-(apart**2) / (2 * width**2)) / total
 
 
-def _count(name: str, split: str, given: int | None, there: int) -> int:
-    if given is None:
-        return there
-    if (count := _whole(given)) is None:
-        raise ValueError(f"{split} must be a whole number of images, or None for all of them, not {given!r}")
-    if count > there:
-        raise ValueError(f"{name} has {there:,} {split} images, {count:,} were asked for")
-    return count
-
-
-def _whole(number: object) -> int | None:
-    """A number that is 0, 1, 2, …, also one of numpy's; None for anything else."""
-    try:
-        return int(number) if operator.index(number) >= 0 and not isinstance(number, bool) else None
-    except TypeError:
-        return None
+def _whole(what: str, number: int, most: int) -> int:
+    """The number, also one of numpy's, if it is one of 0, 1, …, most."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or not 0 <= number <= most:
+        raise ValueError(f"{what} must be a whole number from 0 to {most:,}, not {number!r}")
+    return int(number)

