@@ -497,6 +497,16 @@ class Check:
         show(claim, found["measured"], verdict, when, found.get("interval"))
         self.say(name, claim.show(found["measured"]))
 
+    def keep(self, name: str, values) -> None:
+        """Leave small arrays with the row of a run at another size, so that its figure can be drawn once it is recorded."""
+        if not self.strict():
+            publish({}, {"kept": {name: plain(values)}})
+
+    def kept(self, name: str):
+        """What the newest recorded run of this page kept under this name; None without one."""
+        rows = recorded_rows(self.page, self.book)
+        return next((row["kept"][name] for row in reversed(rows) if name in row.get("kept", {})), None)
+
     def say(self, name: str, value) -> None:
         """Make a text or number available to the page's prose as {glue:text}`name`."""
         text = value if isinstance(value, str) else number(plain(value))
@@ -626,6 +636,7 @@ class Row(msgspec.Struct):
     machine: str
     commit: str = ""
     error: str = ""
+    kept: dict = {}  # small arrays for its figures
 
 
 class Cell(msgspec.Struct):
@@ -649,6 +660,12 @@ def records(notebook: dict) -> dict[str, dict]:
     outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", []))
     found = (output.get("metadata", {}).get("racing") for output in outputs)
     return {record["id"]: record for record in found if record}
+
+
+def kept(notebook: dict) -> dict:
+    """The small arrays that an executed notebook keeps for a figure, by name."""
+    outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", []))
+    return {name: values for output in outputs for name, values in output.get("metadata", {}).get("kept", {}).items()}
 
 
 def measured_in(page: str, book: Path | None = None) -> dict[str, dict]:

@@ -35,10 +35,10 @@ def claims_digest(page: Page) -> str:
     """Changes when a claim that this page checks, or a recorded run that it shows, changes; others do not count."""
     folder = page.markdown.parent
     known = claims.of_page(page.name, folder.parent) if (folder / "claims.yml").exists() else {}
-    rows = []
+    kept = [json.loads(read_text(path)) for path in sorted((folder / "recorded").glob(f"{page.markdown.stem}-*.json"))]
+    rows = [row["kept"] for row in kept if row.get("kept")]  # the page draws them
     if any(claim.verdict == "recorded" for claim in known.values()):  # then the page shows what these runs found
-        kept = (json.loads(read_text(path)) for path in sorted((folder / "recorded").glob(f"{page.markdown.stem}-*.json")))
-        rows = [[row["results"], row["finished"], row["seconds"], row["device"]] for row in kept]
+        rows += [[row["results"], row["finished"], row["seconds"], row["device"]] for row in kept]
     shown = [[name, *(getattr(claim, field) for field in DECIDING)] for name, claim in sorted(known.items())]
     return digest(json.dumps([shown, rows], sort_keys=True))
 

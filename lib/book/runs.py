@@ -74,7 +74,7 @@ def run(page: Page, settings: dict, progress: bool = False, timeout: float | Non
         notebook = read_json(executed)
         row["data"] = read_json(report)["data"] if report.exists() else {}
         write_whole(path_of(page, name).with_suffix(".ipynb"), executed.read_text(encoding="utf-8"))
-    row["results"] = measured(notebook)
+    row |= {"results": measured(notebook), "kept": claims.kept(notebook)}
     row |= provenance(page.root, time.perf_counter() - start, settings.get("device", "cpu"))
     write_row(page, row)
     return row

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from lib import claims
-from lib.book import pages, parameters, runs
+from lib.book import freshness, pages, parameters, runs
 from lib.files import Problem
 
 SETTINGS = {"width": 4, "name": "x", "seed": 0}
@@ -87,6 +87,23 @@ def test_a_run_does_not_pass_off_recorded_numbers_as_its_own(executed):
     executed.write("book/paper/recorded/two-abc.json", json.dumps(row(results=found)))
     page = executed.page("two")
     assert runs.run(page, parameters.resolve(page, {}))["results"] == {}  # shown on the page, not measured by the run
+
+
+@pytest.mark.slow
+def test_a_run_keeps_the_numbers_of_its_figure_and_the_page_finds_them_once_recorded(executed):
+    executed.edit(
+        "book/paper/two.md",
+        'check("two-width"',
+        'check.keep("curve", [1.0, width])\nprint(check.kept("curve"))\ncheck("two-width"',
+    )
+    page = executed.page("two")
+    made = runs.run(page, SETTINGS)
+    assert made["kept"] == {"curve": [1.0, 4]} and runs.run(page, parameters.resolve(page, {}))["kept"] == {}
+    runs.record(made["run"], executed.root)
+    before = freshness.claims_digest(page)
+    assert claims.on_page(page.name, book=executed.root / "book").kept("curve") == [1.0, 4]
+    executed.edit(f"book/paper/recorded/two-{made['run']}.json", "1.0,", "2.0,")
+    assert freshness.claims_digest(page) != before  # the page draws them, so it is stale
 
 
 @pytest.mark.slow
