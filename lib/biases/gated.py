@@ -2,7 +2,7 @@
 
 A unit with bias b answers g(x) (w·x + b), with the gate g(x) = 1[w·x + b > 0]. `gates` reads the gates off a network; `Gated`
 holds them fixed. Half the squared error is then a quadratic form in the biases, and gradient flow has a closed form
-(`Gated.bias_at`). Its twin is `descend`, full-batch gradient descent of the network itself, whose gates move.
+(`Gated.bias_at`). Its twin is `descend_biases`, full-batch gradient descent of the network itself, whose gates move.
 
 Bias learning, Section 3, in the manner of the Neural Race Reduction's gated deep linear networks. Inputs are rows, x (items,
 inputs), or their `PreActivations`; targets are y (items, outputs). Everything is float64, and pre-activations should be too.
@@ -16,7 +16,7 @@ from torch import Tensor
 from lib.biases.networks import Frozen, PreActivations, pre_activations, squared_error, targets_of
 from lib.biases.training import bias_gradient
 from lib.linear.descent import Recording
-from lib.linear.descent import descend as train
+from lib.linear.descent import descend
 
 
 def gates(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> Tensor:
@@ -24,7 +24,7 @@ def gates(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> Tensor:
     return pre_activations("gates", network, x, torch.float64) + bias.double()[:, None] > 0
 
 
-def descend(
+def descend_biases(
     network: Frozen, x: Tensor | PreActivations, y: Tensor, *, step: float | Tensor, steps: int, every: int = 1
 ) -> Recording:
     """Learn the biases, from zero, by full-batch gradient descent on half the squared error, a mean over items.
@@ -32,14 +32,14 @@ def descend(
     Records "loss" (times, seeds) and "bias" (times, seeds, units); time is steps times step. `step` is one number, or one for
     each network, (seeds, 1).
     """
-    z, a = pre_activations("descend", network, x, torch.float64), network.a.double()
-    y = targets_of("descend", network, y, "squared", len(x), torch.float64)
+    z, a = pre_activations("descend_biases", network, x, torch.float64), network.a.double()
+    y = targets_of("descend_biases", network, y, "squared", len(x), torch.float64)
     one, everything = torch.ones_like(z[..., :1]), torch.arange(len(x), device=z.device)
 
     def look(bias: Tensor) -> tuple[Tensor, Tensor]:
         return bias_gradient(z, one, bias, a, y, everything, "squared")
 
-    return train(
+    return descend(
         [torch.zeros_like(z[:, 0])],
         lambda weights: [look(*weights)[1]],
         step=step,

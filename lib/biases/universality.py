@@ -31,11 +31,11 @@ class Units(NamedTuple):
     a: Tensor
 
 
-def network(units: Units, x: Tensor, phi: Callable[[Tensor], Tensor] = torch.relu) -> Tensor:
+def evaluate(units: Units, x: Tensor, phi: Callable[[Tensor], Tensor] = torch.relu) -> Tensor:
     """Outputs (..., points, outputs) for x (points, inputs). Eq. D.1."""
     units = Units(*units)
     layout = {"b_in": "units inputs", "bias": "units", "a": "outputs units", "x": "points inputs"}
-    check("network", units._asdict() | {"x": x}, {name: text.split() for name, text in layout.items()})
+    check("evaluate", units._asdict() | {"x": x}, {name: text.split() for name, text in layout.items()})
     return phi(x @ units.b_in.mT + units.bias[..., None, :]) @ units.a.mT
 
 
@@ -73,21 +73,21 @@ def bounded_recurrent(network: Recurrent, alpha: int) -> Recurrent:
 # --- Step 2: a lucky unit --------------------------------------------------------------------------------------------
 
 
-def log_luck(parameters: int, near: float, gamma: float) -> float:
+def log_match_probability(parameters: int, near: float, gamma: float) -> float:
     """Logarithm of the probability that uniform numbers in ±(gamma + 1) are all within `near` of given ones below gamma."""
     if not 0 < near <= 1 or gamma <= 0 or parameters < 1:
         raise ValueError(f"near must be in (0, 1] and gamma and parameters positive, got {near}, {gamma} and {parameters}")
     return parameters * math.log(near / (gamma + 1))
 
 
-def luck(parameters: int, near: float, gamma: float) -> float:
+def match_probability(parameters: int, near: float, gamma: float) -> float:
     """That probability, (near / (gamma + 1))^parameters."""
-    return math.exp(log_luck(parameters, near, gamma))
+    return math.exp(log_match_probability(parameters, near, gamma))
 
 
 def log10_block_width(n: int, parameters: int, near: float, gamma: float, delta: float) -> float:
-    """Decadic logarithm of `block_width`, also where that is beyond all floats."""
-    log_p = log_luck(parameters, near, gamma)
+    """Base-10 logarithm of `block_width`, also where that is beyond all floats."""
+    log_p = log_match_probability(parameters, near, gamma)
     log_miss = math.log(-math.log1p(-math.exp(log_p))) if log_p > math.log(RARE) else log_p
     return math.log10(-n * math.log(delta)) - log_miss / math.log(10)
 
@@ -102,21 +102,21 @@ def block_width(n: int, parameters: int, near: float, gamma: float, delta: float
 
 def block_probability(width: int, n: int, parameters: int, near: float, gamma: float) -> float:
     """Probability that one of the blocks of n consecutive units is near the wanted ones. Eq. E.2, for any width."""
-    return -math.expm1((width // n) * math.log1p(-luck(parameters, near, gamma)))
+    return -math.expm1((width // n) * math.log1p(-match_probability(parameters, near, gamma)))
 
 
 def mask_probability(width: int, n: int, per_unit: int, near: float, gamma: float) -> float:
-    """Probability that *any* mask works for a feed-forward network: P(Binomial(width, p) ≥ n), p the luck of one unit.
+    """Probability that *any* mask works for a feed-forward network: P(Binomial(width, p) ≥ n), p that of one unit.
 
     Scan the units in order and take each one that is near the next wanted unit: no mask can do better, and each unit is taken
     with probability p whatever was wanted. Not in the paper.
     """
-    return float(stats.binom.sf(n - 1, width, luck(per_unit, near, gamma)))
+    return float(stats.binom.sf(n - 1, width, match_probability(per_unit, near, gamma)))
 
 
 def log10_mask_width(n: int, per_unit: int, near: float, gamma: float, delta: float) -> float:
-    """Decadic logarithm of `mask_width`. When luck p is rare, its negative binomial law is a gamma law, stretched by 1/p."""
-    log_p = log_luck(per_unit, near, gamma)
+    """Base-10 logarithm of `mask_width`. When p is small, its negative binomial law is a gamma law, stretched by 1/p."""
+    log_p = log_match_probability(per_unit, near, gamma)
     if log_p > math.log(RARE):
         return math.log10(mask_width(n, per_unit, near, gamma, delta))
     return math.log10(stats.gamma.ppf(1 - delta, n)) - log_p / math.log(10)
@@ -124,7 +124,7 @@ def log10_mask_width(n: int, per_unit: int, near: float, gamma: float, delta: fl
 
 def mask_width(n: int, per_unit: int, near: float, gamma: float, delta: float) -> int | float:
     """The least width at which some mask works with probability 1 - delta, about n / p; a float below RARE, inf beyond all."""
-    p = luck(per_unit, near, gamma)
+    p = match_probability(per_unit, near, gamma)
     if p > RARE:
         return n + int(stats.nbinom.ppf(1 - delta, n, p))
     return _power_of_ten(log10_mask_width(n, per_unit, near, gamma, delta))
@@ -201,12 +201,12 @@ def _ordered(fits: Tensor, close: Tensor, n: int, taken: tuple[int, ...] = ()) -
 
 
 def log10_recurrent_width(n: int, rest: int, near: float, gamma: float) -> float:
-    """Decadic logarithm of the width at which a random recurrent network is expected to have one good mask of n units.
+    """Base-10 logarithm of the width at which a random recurrent network is expected to have one good mask of n units.
 
     There are (width choose n) masks, each good with probability q^(n (n + rest)), q = near / (gamma + 1). No mask can be likely
     at a smaller width, since the first moment bounds the probability. Not in the paper.
     """
-    needed = -log_luck(n * (n + rest), near, gamma)  # logarithm of the number of masks that it takes
+    needed = -log_match_probability(n * (n + rest), near, gamma)  # logarithm of the number of masks that it takes
     low, high = math.log(n), (needed + math.lgamma(n + 1)) / n + math.log(n) + 1
     for _ in range(100):
         middle = (low + high) / 2

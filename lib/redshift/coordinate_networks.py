@@ -71,6 +71,8 @@ def paint(
     With `every`, the recording also has the images' "cosine" complexity, the mean size of the "weights", and what
     observe(layers) returns. Neural Redshift Appendix E.1 and E.2.
     """
+    if observe and not every:
+        raise ValueError("observe is called every `every` steps; every is 0")
     m = len(picture)
     layers = coordinate_networks(magnitudes, depth=depth, width=width, bias=bias, seeds=seeds, seed=seed, device=device)
     places = random_networks.grid(m, dtype=torch.float32, device=device)[pixels]

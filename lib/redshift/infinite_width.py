@@ -1,7 +1,7 @@
 """Random networks of infinite width are Gaussian processes: their mean complexity without drawing a single network.
 
 `fourier` and `cosine` are the twins of `random_networks.images` followed by `complexity.fourier` and `complexity.cosine`,
-for Gaussian weights and biases.
+for Gaussian weights and biases: whatever its shape, a prior enters by its variances alone.
 """
 
 import math
@@ -17,6 +17,7 @@ from lib.linear import axes
 from lib.redshift.random_networks import Prior
 
 ACTIVATIONS = ("relu", "erf", "gaussian", "sine")
+TINY = 1e-300
 
 
 def kernel_step(activation: str, k: Tensor, diagonal_1: Tensor, diagonal_2: Tensor) -> Tensor:
@@ -24,7 +25,7 @@ def kernel_step(activation: str, k: Tensor, diagonal_1: Tensor, diagonal_2: Tens
     broadcast: arc-cosine kernel (ReLU), arcsine kernel (erf), and the Gaussian integrals of sin and exp(-x^2/2)."""
     if activation == "relu":
         scale = torch.sqrt(diagonal_1 * diagonal_2)
-        cosine = (k / scale).clamp(-1, 1)
+        cosine = (k / scale.clamp(min=TINY)).clamp(-1, 1)  # without biases the origin has variance 0
         return scale * (torch.sqrt(1 - cosine.square()) + (math.pi - torch.arccos(cosine)) * cosine) / (2 * math.pi)
     if activation == "erf":
         return 2 / math.pi * torch.arcsin(2 * k / torch.sqrt((1 + 2 * diagonal_1) * (1 + 2 * diagonal_2)))
@@ -63,7 +64,8 @@ def kernel(
         if layer > 0:
             k, one, two = (hidden * each + bias for each in (k, one, two))
         if layer_norm:
-            k, one, two = k / (one[:, None] * two).sqrt(), torch.ones_like(one), torch.ones_like(two)
+            k = k / (one[:, None] * two).sqrt().clamp(min=TINY)
+            one, two = one / one.clamp(min=TINY), two / two.clamp(min=TINY)
         k = kernel_step(activation, k, one[:, None], two)
         one, two = kernel_step(activation, one, one, one), kernel_step(activation, two, two, two)
     return k
@@ -146,4 +148,4 @@ def _mean_magnitude(s: Tensor, t: Tensor) -> Tensor:
     """E|z| of a complex Gaussian z with E|z|^2 = s and |E z^2| = t <= s: sqrt(2 a/pi) E(1 - b/a) with variances a, b =
     (s ± t)/2 along the ellipse's axes; sqrt(pi s/4) if t = 0, sqrt(2 s/pi) if t = s (a real number)."""
     a, b = (s + t) / 2, (s - t) / 2
-    return torch.from_numpy(np.sqrt(2 * a.numpy() / math.pi) * ellipe(1 - b.numpy() / np.maximum(a.numpy(), 1e-300)))
+    return torch.from_numpy(np.sqrt(2 * a.numpy() / math.pi) * ellipe(1 - b.numpy() / np.maximum(a.numpy(), TINY)))

@@ -100,7 +100,7 @@ def hidden_layer(
     """One hidden layer; x (points, in) or (seeds, points, in) becomes (seeds, points, out).
 
     plain: phi(a z) with z = Wx + b and a the prefactor; layer norm: z is first brought to mean 0 and variance 1 across
-    channels; residual: z + phi(z); gated: phi(z) * sigmoid(W'x + b'). Neural Redshift Section 3; the prefactor is that
+    channels; residual: az + phi(az); gated: phi(az) * sigmoid(W'x + b'). Neural Redshift Section 3; the prefactor is that
     of Section 4.
     """
     if variant not in VARIANTS:

@@ -85,7 +85,7 @@ def draw_prompts(shape: Shape, seeds: int, sequences: int, *, seed: int = 0) -> 
     return Streams(seeds, seed).integers(shape.vocabulary, sequences)
 
 
-def next_token(
+def next_logits(
     weights: Weights,
     shape: Shape,
     tokens: Tensor,
@@ -106,7 +106,9 @@ def next_token(
     cache = Cache() if cache is None else cache
     past = cache.tokens
     if past + new > shape.context:
-        raise WrongAxes(f"next_token: {past} tokens in the cache and {new} new ones are more than the context of {shape.context}")
+        raise WrongAxes(
+            f"next_logits: {past} tokens in the cache and {new} new ones are more than the context of {shape.context}"
+        )
     d, heads = shape.width, shape.heads
     flat = tokens.reshape(seeds, -1, 1).expand(-1, -1, d)
     x = weights["tokens"].gather(1, flat).reshape(seeds, sequences, new, d)
@@ -147,7 +149,7 @@ def write(
     token, cache, written = prompts[..., None], Cache(), []
     with torch.no_grad():
         for _ in range(length):
-            logits, cache = next_token(weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred)
+            logits, cache = next_logits(weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred)
             token = logits.argmax(-1, keepdim=True)
             written.append(token)
     return torch.cat(written, -1)

@@ -31,7 +31,7 @@ def test_gates_are_those_of_the_network(task):
 
 def test_descent_is_descent_on_the_loss(task):
     network, x, y = task
-    run = gated.descend(network, x, y, step=0.05, steps=3)
+    run = gated.descend_biases(network, x, y, step=0.05, steps=3)
     torch.testing.assert_close(run["loss"][-1], squared(network, run["bias"][-1].float(), x, y).double(), rtol=1e-5, atol=0)
     bias = torch.zeros(2, 25, requires_grad=True)
     for _ in range(3):
@@ -43,12 +43,12 @@ def test_descent_is_descent_on_the_loss(task):
 def test_every_network_has_a_step_of_its_own(task):
     """And a recording that does not divide the steps."""
     network, x, y = task
-    both = gated.descend(network, x, y, step=torch.tensor([[0.02], [0.01]], dtype=torch.float64), steps=50, every=8)
+    both = gated.descend_biases(network, x, y, step=torch.tensor([[0.02], [0.01]], dtype=torch.float64), steps=50, every=8)
     assert both.time.tolist() == [0, 8, 16, 24, 32, 40, 48, 50] and (both["loss"][-1] < both["loss"][0]).all()
     for k, step in enumerate((0.02, 0.01)):
-        alone = gated.descend(biases.Frozen(network.w[k], network.a[k]), x, y, step=step, steps=50)
+        alone = gated.descend_biases(biases.Frozen(network.w[k], network.a[k]), x, y, step=step, steps=50)
         torch.testing.assert_close(both["bias"][-1, k], alone["bias"][-1, 0], rtol=1e-9, atol=1e-12)
-    nothing = gated.descend(network, x, y, step=0.001, steps=0)
+    nothing = gated.descend_biases(network, x, y, step=0.001, steps=0)
     assert nothing.time.tolist() == [0] and not nothing["bias"].any()
 
 
@@ -99,7 +99,7 @@ def test_a_direction_without_curvature_moves_as_far_as_it_is_pulled(task):
 
 def test_while_no_gate_moves_the_network_is_its_gated_twin(task):
     network, x, y = task
-    run = gated.descend(network, x, y, step=1e-4, steps=20)
+    run = gated.descend_biases(network, x, y, step=1e-4, steps=20)
     on = gated.gates(network, torch.zeros(2, 25), x)
     held = gated.hold(network, x, y, on)
     assert torch.equal(gated.gates(network, run["bias"][-1], x), on)

@@ -24,15 +24,15 @@ def test_bounded_networks_compute_the_same(alpha, n, seed):
     wide = theory.bounded(units, alpha)
     assert len(wide.bias) == alpha**2 * n
     assert max(p.abs().max() for p in wide) <= max(p.abs().max() for p in units) / alpha + 1e-15
-    assert torch.allclose(theory.network(wide, x), theory.network(units, x), atol=1e-11)
-    steps = theory.network(units, x, theory.heaviside)
-    assert torch.allclose(theory.network(theory.bounded(units, alpha, copies=alpha), x, theory.heaviside), steps, atol=1e-11)
+    assert torch.allclose(theory.evaluate(wide, x), theory.evaluate(units, x), atol=1e-11)
+    steps = theory.evaluate(units, x, theory.heaviside)
+    assert torch.allclose(theory.evaluate(theory.bounded(units, alpha, copies=alpha), x, theory.heaviside), steps, atol=1e-11)
 
 
 def test_an_ensemble_of_units_answers_one_by_one():
     x, units = normal(9, 2), theory.Units(normal(5, 4, 2, seed=1), normal(5, 4, seed=2), normal(5, 3, 4, seed=3))
-    for k, y in enumerate(theory.network(units, x)):
-        assert torch.allclose(y, theory.network([p[k] for p in units], x), atol=1e-14)
+    for k, y in enumerate(theory.evaluate(units, x)):
+        assert torch.allclose(y, theory.evaluate([p[k] for p in units], x), atol=1e-14)
         assert torch.allclose(y, torch.relu(x @ units.b_in[k].T + units.bias[k]) @ units.a[k].T, atol=1e-14)
 
 
@@ -50,8 +50,8 @@ def test_silenced_units_are_masked_bit_for_bit():
     x, mask = x.float(), torch.arange(60) % 4 == 0
     silent = torch.where(mask, bias, torch.tensor(theory.silencing_bias(1.5, x)))
     masked = (torch.relu(x @ b_in.T + bias) * mask) @ a.T
-    assert torch.equal(theory.network((b_in, silent, a), x), masked)
-    assert not torch.equal(theory.network((b_in, bias, a), x), masked)
+    assert torch.equal(theory.evaluate((b_in, silent, a), x), masked)
+    assert not torch.equal(theory.evaluate((b_in, bias, a), x), masked)
     edge = torch.full((1, 3), 1.5) * x[x.abs().sum(1).argmax()].sign()  # the unit that is driven hardest is just silent
     assert abs(float((x @ edge.T).max()) / -theory.silencing_bias(1.5, x) - 1) < 1e-6
 
@@ -89,7 +89,7 @@ def test_beyond_all_floats():
     """784 pixels, ten classes and a bias: the chance of one unit is 10^-379."""
     n, per_unit, near, gamma, delta = 3, 795, 0.5, 0.5, 0.1
     decades = 795 * math.log10(3)
-    assert theory.log_luck(per_unit, near, gamma) / math.log(10) == pytest.approx(-decades)
+    assert theory.log_match_probability(per_unit, near, gamma) / math.log(10) == pytest.approx(-decades)
     assert (
         theory.block_width(n, n * per_unit, near, gamma, delta) == theory.mask_width(n, per_unit, near, gamma, delta) == math.inf
     )
@@ -104,7 +104,7 @@ def test_beyond_all_floats():
 @pytest.mark.parametrize("per_unit", [18, 19])  # on either side of RARE: (1/3)^18 is 2.6e-9
 def test_logarithms_go_on_where_the_widths_end(per_unit):
     for n in (1, 4, 30):
-        p = theory.luck(per_unit, 0.5, 0.5)
+        p = theory.match_probability(per_unit, 0.5, 0.5)
         exact = n + stats.nbinom.ppf(0.9, n, p)
         assert theory.mask_width(n, per_unit, 0.5, 0.5, 0.1) == pytest.approx(exact, rel=1e-6)
         assert theory.log10_mask_width(n, per_unit, 0.5, 0.5, 0.1) == pytest.approx(math.log10(exact), abs=1e-6)
@@ -126,11 +126,11 @@ def test_sweet_spot_minimises_the_draws():
 @pytest.mark.parametrize("tune, power", [("nothing", 1 / 3), ("bias", 1 / 2), ("kink", 1)])
 def test_more_units_come_nearer_by_a_known_power(tune, power):
     x, wanted = torch.linspace(-1, 1, 201, dtype=torch.float64)[:, None], theory.hat()
-    y = theory.network(wanted, x)
+    y = theory.evaluate(wanted, x)
     assert y.max() > 0.3 and y[0] == 0 and y[-1].abs() < 1e-12
 
     def error(width):
-        return (theory.network(theory.from_random_units(wanted, width, 1.0, tune, seeds=60), x) - y).abs().mean()
+        return (theory.evaluate(theory.from_random_units(wanted, width, 1.0, tune, seeds=60), x) - y).abs().mean()
 
     measured = math.log(error(64) / error(4096)) / math.log(64)
     assert abs(measured / power - 1) < 0.25  # 60 draws, and 64 units are not yet asymptotic
@@ -158,7 +158,7 @@ def test_corrected_output_bound_holds(seed, gamma, near, n):
     star = [(2 * torch.rand(n, 3, generator=generator, dtype=torch.float64) - 1) * gamma]
     met = star[0] + (2 * torch.rand(n, 3, generator=generator, dtype=torch.float64) - 1) * near
     x = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
-    y = [theory.network((p[:, :1], p[:, 1], p[:, 2][None]), x) for p in (star[0], met)]
+    y = [theory.evaluate((p[:, :1], p[:, 1], p[:, 2][None]), x) for p in (star[0], met)]
     assert (y[0] - y[1]).abs().max() <= theory.output_error_bound(n, 1, gamma, near, 1.0, gamma + near) + 1e-12
 
 
@@ -176,9 +176,9 @@ def test_corrected_step_error_keeps_the_trajectory():
     [
         (lambda: theory.from_random_units(theory.hat(), 10, 1.0, "luck"), "nothing, bias, kink"),
         (lambda: theory.from_random_units(theory.hat(), 3, 1.0, "bias"), "as many random ones"),
-        (lambda: theory.network(theory.hat(), torch.zeros(5, 2).double()), "x has 2 inputs .* b_in has 1"),
-        (lambda: theory.network(theory.hat(), torch.zeros(5, 1)), "float32"),
-        (lambda: theory.luck(3, 1.5, 0.5), "near must be in"),
+        (lambda: theory.evaluate(theory.hat(), torch.zeros(5, 2).double()), "x has 2 inputs .* b_in has 1"),
+        (lambda: theory.evaluate(theory.hat(), torch.zeros(5, 1)), "float32"),
+        (lambda: theory.match_probability(3, 1.5, 0.5), "near must be in"),
     ],
 )
 def test_refusals(wrong, words):
@@ -205,7 +205,7 @@ def test_the_hat_has_its_kinks_and_slopes():
     """Slope 0.81 from -0.6 to -0.2, level up to 0.2, and down to 0 at 0.6."""
     x = torch.tensor([-1.0, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 1.0], dtype=torch.float64)[:, None]
     expected = torch.tensor([0, 0, 0.162, 0.324, 0.324, 0.324, 0.162, 0, 0], dtype=torch.float64)
-    assert torch.allclose(theory.network(theory.hat(), x).flatten(), expected, atol=1e-12)
+    assert torch.allclose(theory.evaluate(theory.hat(), x).flatten(), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -229,7 +229,7 @@ def test_recurrent_width_is_where_one_mask_is_expected():
     for n, rest, near in ((1, 3, 0.5), (2, 3, 0.5), (3, 3, 0.3)):
         width = 10 ** theory.log10_recurrent_width(n, rest, near, 0.5)
         masks = math.exp(math.lgamma(width + 1) - math.lgamma(width - n + 1) - math.lgamma(n + 1))
-        assert masks * theory.luck(n * (n + rest), near, 0.5) == pytest.approx(1, rel=1e-6)
+        assert masks * theory.match_probability(n * (n + rest), near, 0.5) == pytest.approx(1, rel=1e-6)
     ratio = theory.log10_recurrent_width(32, 3, 1e-9, 0.5) - theory.log10_recurrent_width(32, 3, 1e-8, 0.5)
     assert ratio == pytest.approx(35, abs=0.01)  # q^-(n + k)
     # beyond e^30 units there are width^n / n! masks: the logarithm is (-35 ln q · 32 + ln 32!) / 32
@@ -260,7 +260,7 @@ def test_as_many_copies_for_the_step_function_are_too_many():
     1 answers alpha = 3 with nine copies of a third, and 1 with three."""
     unit = theory.Units(*(torch.ones(shape, dtype=torch.float64) for shape in ((1, 1), (1,), (1, 1))))
     x = torch.ones(1, 1, dtype=torch.float64)
-    made = [theory.network(theory.bounded(unit, 3, copies), x, theory.heaviside) for copies in (None, 9, 3)]
+    made = [theory.evaluate(theory.bounded(unit, 3, copies), x, theory.heaviside) for copies in (None, 9, 3)]
     assert [float(y) for y in made] == pytest.approx([3, 3, 1], rel=1e-12)
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 
 from lib import complexity
@@ -50,8 +51,8 @@ def test_what_observes_a_painting_sees_each_layer_on_the_way():
     assert seen.run.time.tolist() == [0, 5, 10, 12] and seen.run["first"].shape == (4, 1) and seen.run["last"].shape == (4, 2)
     assert torch.equal(seen.trained, plain.trained) and torch.equal(seen.run["cosine"], plain.run["cosine"])
     assert torch.equal(seen.run["last"][-1], seen.layers[-1]["bias"].flatten()) and len(seen.run["last"].unique(dim=0)) == 4
-    alone = coordinate_networks.paint("relu", [1.0], target, pixels, observe=watch, **(options | {"every": 0}))
-    assert "first" not in alone.run.values
+    with pytest.raises(ValueError, match="every is 0"):
+        coordinate_networks.paint("relu", [1.0], target, pixels, observe=watch, **(options | {"every": 0}))
 
 
 def test_stripes_have_their_frequency():

@@ -126,3 +126,16 @@ def test_two_layers_of_one_point_by_hand():
     for depth, expected in ((1, first / 2), (2, (2.25 * first / 2 + 0.12) / 2)):
         found = infinite_width.kernel("relu", x, x, depth, 64, Prior(1.5, 0.6))
         assert float(found) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("activation", infinite_width.ACTIVATIONS)
+def test_the_origin_without_biases_is_a_point_like_others(activation, layer_norm):
+    none = random_networks.Prior(bias=0.0)
+    x = complexity.grid(3)  # its middle point is the origin, where a network without biases has variance 0
+    k = infinite_width.kernel(activation, x, x, prior=none, layer_norm=layer_norm)
+    assert k.isfinite().all()
+    if activation in ("relu", "erf", "sine"):  # these map 0 to 0
+        assert (k[4] == 0).all() and (k[:, 4] == 0).all()
+    even, odd, next_even = (infinite_width.fourier(activation, prior=none, m=m, layer_norm=layer_norm) for m in (8, 9, 10))
+    assert even < odd < next_even

@@ -45,7 +45,7 @@ def torch_logits(weights, shape, draw, tokens, activation, scale):
 def test_logits_are_those_of_torch_layers(activation):
     weights = transformers.draw(SMALL, 2, dtype=torch.float64)
     tokens = torch.randint(50, (2, 3, 7), generator=torch.Generator().manual_seed(0))
-    ours, _ = transformers.next_token(weights, SMALL, tokens, activation, 1.7)
+    ours, _ = transformers.next_logits(weights, SMALL, tokens, activation, 1.7)
     for draw in range(2):
         for sequence in range(3):
             theirs = torch_logits(weights, SMALL, draw, tokens[draw, sequence], activation, 1.7)
@@ -57,10 +57,10 @@ def test_the_cache_takes_several_tokens_at_a_time(parts):
     """Each new token sees those before it and none after it, however the sequence is cut."""
     weights = transformers.draw(SMALL, 2, dtype=torch.float64)
     tokens = torch.randint(50, (2, 3, 7), generator=torch.Generator().manual_seed(0))
-    whole, _ = transformers.next_token(weights, SMALL, tokens, "gelu", 1.7)
+    whole, _ = transformers.next_logits(weights, SMALL, tokens, "gelu", 1.7)
     cache = None
     for piece in tokens.split(parts, -1):
-        logits, cache = transformers.next_token(weights, SMALL, piece, "gelu", 1.7, cache=cache)
+        logits, cache = transformers.next_logits(weights, SMALL, piece, "gelu", 1.7, cache=cache)
     assert torch.allclose(logits, whole, atol=1e-12)
     assert cache.tokens == 7
 
