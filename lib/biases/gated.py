@@ -15,8 +15,7 @@ from torch import Tensor
 
 from lib.biases.networks import Frozen, PreActivations, pre_activations, squared_error, targets_of
 from lib.biases.training import bias_gradient
-from lib.linear.descent import Recording
-from lib.linear.descent import descend
+from lib.linear.descent import Recording, descend
 
 
 def gates(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> Tensor:

@@ -1,8 +1,8 @@
 """Networks that nobody trained, and what training makes of them (Neural Redshift).
 
 `random_networks` draws and evaluates ensembles, `infinite_width` predicts them without drawing one. `trained_networks`
-moves them by Adam, `kernel_regression` trains the readout of infinitely wide ones; `coordinate_networks` learn pictures, `transformers`
-write sequences. `activations` are names or callables.
+moves them by Adam, `kernel_regression` trains the readout of infinitely wide ones; `coordinate_networks` learn pictures,
+`transformers` write sequences. `activations` are names or callables.
 
 Points and pixels come in thousands and are rows here: x (points, inputs), as `data.tasks.as_rows` supplies them. A network
 is a list of layers, each a dict with "weight" (seeds, out, in) and "bias" (seeds, 1, out). Training is Adam on the plain

@@ -1,7 +1,8 @@
-"""Training of the readout alone, in the infinite-width limit: regression with a wide network's kernel (Neural Redshift Section 4).
+"""Training of the readout alone at infinite width: regression with a network's kernel (Neural Redshift Section 4).
 
 A wide network whose readout is trained to the end, from small weights, gives the mean of its Gaussian process conditioned
-on the data (the readout's bias, a constant in the kernel, is left out). `modulo_accuracy` is the twin of `trained_networks.learn_modulo_sums`: same tasks, same splits of the points.
+on the data (the readout's bias, a constant in the kernel, is left out). `modulo_accuracy` is the twin of
+`trained_networks.learn_modulo_sums`: same tasks, same splits of the points.
 """
 
 from collections.abc import Sequence
