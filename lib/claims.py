@@ -222,13 +222,7 @@ def _stripped(content):
 # --- relations, intervals and verdicts -------------------------------------------------------------------------------
 
 FUNCTIONS = {"sqrt": math.sqrt, "log": math.log, "exp": math.exp}
-OPERATORS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: math.pow,
-}
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: math.pow}
 
 
 def arithmetic(text: str) -> float:

@@ -180,21 +180,33 @@ def arrive(tab, link):
 def test_the_front_page_leads_to_every_main_result_and_on_to_the_book(chromium, book):
     main = [claim.id for claim, _ in verdicts.rows(BOOK) if claim.rank == "main"]
     with visit(chromium, book / "book" / "intro.html") as tab:
-        targets = tab.locator(".paper-card li a").evaluate_all("all => all.map(a => a.href.split('#')[1])")
+        targets = tab.locator(".paper-card li a.claim-link").evaluate_all("all => all.map(a => a.href.split('#')[1])")
         assert sorted(targets) == sorted(main)
         words = tab.locator(".paper-card li").all_inner_texts()
         assert all(re.match(r"(✓ holds|◐ in part|✗ does not hold|\? undetermined)", text) for text in words)
         assert "Code: MIT. Text and figures: CC BY 4.0." in tab.locator(".bd-footer-content").inner_text()
         assert "/book/deep_linear/" in tab.locator("a.right-next").evaluate("link => link.href")
-        arrive(tab, tab.locator(".paper-card li a").first)
+        pictures = tab.locator(".paper-card .paper-figure img").evaluate_all("all => all.map(one => one.naturalWidth)")
+        assert len(pictures) == tab.locator(".paper-card").count() >= 5 and min(pictures) > 100
+        arrive(tab, tab.locator(".paper-card li a.claim-link").first)
 
 
 def test_two_clicks_lead_from_the_front_page_to_the_verdict_on_figure_5_of_the_neural_race(chromium, book):
     with visit(chromium, book / "book" / "intro.html") as tab:
         with tab.expect_navigation():
-            tab.locator(".paper-card h3 a", has_text="Neural Race").click()
-        line = tab.locator("table.figure-index tr", has=tab.locator("th", has_text=re.compile("^Figure 5")))
-        arrive(tab, line.first.locator("td a .verdict").first)
+            tab.locator(".paper-card > p a", has_text="Neural Race").click()
+        line = tab.locator("table.figure-index tr", has=tab.locator("th", has_text=re.compile("^Figure 5"))).first
+        line.locator("summary").click()
+        arrive(tab, line.locator("details li a").first)
+
+
+def test_the_index_of_figures_leads_to_the_figure_itself(chromium, book):
+    with visit(chromium, book / "book" / "neural_redshift" / "index.html") as tab:
+        line = tab.locator("table.figure-index tr", has=tab.locator("th", has_text=re.compile("^Figure 9$"))).first
+        with tab.expect_navigation():
+            line.locator("td").first.locator("a").click()
+        assert tab.locator(tab.evaluate("location.hash") + " img").count() == 1
+        until(tab, "() => document.querySelector(location.hash).getBoundingClientRect().top < innerHeight")
 
 
 def test_search_finds_a_page(chromium, book):

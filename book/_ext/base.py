@@ -18,9 +18,7 @@ from lib.book import pages, verdicts
 from lib.book.verdicts import plural
 from lib.claims import SLIP, Claim
 
-MARKS = {
-    "reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "undetermined": "?", SLIP: "✎", "open": "○",
-}  # fmt: skip
+MARKS = {"reproduced": "✓", "reproduced in part": "◐", "not reproduced": "✗", "undetermined": "?", SLIP: "✎", "open": "○"}
 MAIN = {"reproduced": "holds", "reproduced in part": "in part", "not reproduced": "does not hold"}  # said of a main result
 
 
@@ -168,9 +166,9 @@ class Generated(SphinxDirective):
         """The address of a claim: the row that checks it."""
         return f"{self.address(claim.page)}#{claim.id}"
 
-    def words(self, text: str, page: str) -> str:
+    def words(self, text: str, page: str, ending: str = "ipynb") -> str:
         """`text` as a MyST link to a page, or bare while that page is not in the table of contents yet."""
-        return f"[{text}](/book/{page}.ipynb)" if f"book/{page}" in self.env.found_docs else text
+        return f"[{text}](/book/{page}.{ending})" if f"book/{page}" in self.env.found_docs else text
 
     def picture(self, page: pages.Page, name: str) -> tuple[str, str] | None:
         """(file, alternative text) of a figure that a page draws, taken out of its notebook; None when there is none."""

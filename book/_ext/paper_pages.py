@@ -1,8 +1,9 @@
 """What opens a paper: its main results as cards, the index of its figures and equations, its slips, costs and citations."""
 
 import re
+from collections import Counter
 
-from base import MAIN, Generated, badge, css, duration, short, unmarked
+from base import MAIN, Generated, badge, css, duration, short
 from docutils import nodes
 from scoreboard import Errata, in_paper
 
@@ -21,6 +22,21 @@ def main_results(book, part: str) -> list[tuple[Claim, str]]:
     return sorted(found, key=lambda one: one[0].author != "paper")
 
 
+def mark_and_link(claim: Claim, verdict: str) -> tuple[str, str]:
+    """The verdict in words, and a link to the row that checks the claim."""
+    return badge(verdict, MAIN.get(verdict, verdict)), f"{{claim}}`{short(claim.page)} <{claim.id}>`"
+
+
+def in_lines(results: list[tuple[Claim, str]]) -> str:
+    """Main results as a list: verdict, sentence, a link to the row that checks it."""
+    lines = []
+    for claim, verdict in results:
+        whose = "*This book:* " if claim.author == "book" else ""
+        mark, link = mark_and_link(claim, verdict)
+        lines.append(f"- {mark} {whose}{claim.result} {link}")
+    return "\n".join(lines)
+
+
 class Results(Generated):
     """The main results of this part: verdict, one sentence, our figure, a link to the row that checks it."""
 
@@ -30,25 +46,32 @@ class Results(Generated):
 
     def card(self, claim: Claim, verdict: str) -> str:
         """One main result."""
-        found, style = self.picture(pages.Page(claim.page, self.root), claim.hero), css(verdict)
+        found = self.picture(pages.Page(claim.page, self.root), claim.hero)
         picture = f":img-top: {found[0]}\n:img-alt: {found[1]}\n" if found else ""
         whose = "found by this book" if claim.author == "book" else in_paper(claim, "") or claim.where
-        mark = badge(verdict, MAIN.get(verdict, verdict))
-        link = f"{{claim}}`{short(claim.page)} <{claim.id}>`"
+        mark, link = mark_and_link(claim, verdict)
         note = f"\n\n[{claim.note}]{{.card-note}}" if claim.note and "$" not in claim.note else ""
         body = f"{mark} **{claim.result}**{note}\n\n:::{{card-footer}}\n{whose} → {link}\n:::"
-        return f"::::{{grid-item-card}}\n:class-card: result {style}\n{picture}\n{body}\n::::"
+        return f"::::{{grid-item-card}}\n:class-card: result {css(verdict)}\n{picture}\n{body}\n::::"
 
 
 class Papers(Generated):
-    """The front page's cards: each paper with its main results in one line each, and their verdicts."""
+    """The front page's cards: each paper with a figure of its first main result, and all main results with their verdicts."""
 
     shows = "book"
 
-    def build(self) -> list[nodes.Node]:
+    def text(self) -> str:
         found = {part: main_results(self.book, part) for part in verdicts.parts(self.book)}
-        papers = [(part, claims.read(part, self.book).title, results) for part, results in found.items() if results]
-        return self.render("papers.html", papers=papers)
+        return "\n\n".join(self.card(part, results) for part, results in found.items() if results)
+
+    def card(self, part: str, results: list[tuple[Claim, str]]) -> str:
+        """One paper: its title, a figure that leads to its page, its main results."""
+        first = results[0][0]
+        title = self.words(claims.read(part, self.book).title, f"{part}/index", "md")
+        found, target = self.picture(pages.Page(first.page, self.root), first.hero), f"{self.address(first.page)}#{first.hero}"
+        picture = f"```{{image}} {found[0]}\n:alt: {found[1]}\n:target: {target}\n```" if found else ""
+        figure = f"::::{{div}} paper-figure\n{picture}\n::::"
+        return f":::::{{div}} paper-card\n**{title}**\n\n{figure}\n\n{in_lines(results)}\n:::::"
 
 
 class MainResults(Generated):
@@ -56,12 +79,20 @@ class MainResults(Generated):
 
     required_arguments = 1
 
-    def build(self) -> list[nodes.Node]:
-        part = self.arguments[0]
-        if part not in verdicts.parts(self.book):
-            raise self.error(f"there is no part '{part}' with claims")
-        self.depend([part])
-        return self.render("main_results.html", results=main_results(self.book, part))
+    def text(self) -> str:
+        if self.arguments[0] not in verdicts.parts(self.book):
+            raise self.error(f"there is no part '{self.arguments[0]}' with claims")
+        self.depend(self.arguments)
+        return in_lines(main_results(self.book, self.arguments[0]))
+
+
+def shows(figures: dict[str, dict], number: str) -> str | None:
+    """Which of our figures remakes a figure of the paper, '5c', by the bold opening of its caption; or else one of Fig. 5."""
+    for wanted in (number, re.sub(r"[A-Za-z]$", "", number)):
+        for name, about in figures.items():
+            if re.match(rf"\*\*[^*]*\bFigs?\b[^*]*(?<![\w.]){re.escape(wanted)}(?!\d)", about["caption"]):
+                return name
+    return None
 
 
 def own_name(number: str) -> str:
@@ -85,12 +116,17 @@ class FigureIndex(Generated):
                 for number in filter(None, map(str.strip, getattr(claim, field).split(","))):
                     found.setdefault((word, number), []).append((claim, verdicts.verdict(claim, record)))
         lines: dict[tuple[str, str], list[dict]] = {}
+        figures = {page.name: pages.figures(page) for page in pages.all_pages(self.root)}
         for (word, number), rows in found.items():
-            about = [(claim, verdict, f"{claims.word(claim, verdict)}: {unmarked(claim.claim)}") for claim, verdict in rows]
-            places = [(page, short(page)) for page in sorted({claim.page for claim, _ in rows})]
+            said = Counter(claims.word(claim, verdict) for claim, verdict in rows)
+            about = {"said": said, "marks": {claims.word(claim, verdict): verdict for claim, verdict in rows}, "rows": rows}
+            places = []
+            for page in sorted({claim.page for claim, _ in rows}):
+                figure = shows(figures[page], number) if word == "Figure" else None
+                places.append((self.address(page) + (f"#{figure}" if figure else ""), short(page)))
             anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
-            head = number if own_name(number) else f"{word} {number}"
-            lines[word, number] = [{"head": head, "anchor": anchor, "places": places, "rows": about}]
+            about |= {"head": number if own_name(number) else f"{word} {number}", "anchor": anchor, "places": places}
+            lines[word, number] = [about]
         for entry in claims.index(self.part, self.book):
             word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Figure", re.sub(r"^Eqs?\.?", "Eq.", entry.what)).partition(" ")
             place = (word if word in dict(SOURCES) else "Table" if word == "Tables" else "Eq.", number or entry.what)
@@ -110,7 +146,6 @@ class Slips(Errata):
     """The slips of this part that change a number or a conclusion; typos are on the errata page."""
 
     shows = "part"
-    severities = ("conclusion", "number")
 
     def text(self) -> str:
         self.arguments = [self.part]
@@ -125,10 +160,8 @@ class Cost(Generated):
         self.env.note_dependency(str(self.book / freshness.SECONDS))
         taken, facts = freshness.seconds(self.root), []
         for page in self.pages_of_part():
-            kept = ", ".join(duration(row["seconds"]) for row in runs.recorded(page))
-            more = f"; recorded runs: {kept}" if kept else ""
-            link = self.words(page.name.split("/")[1], page.name)
-            facts.append(f"{link} {taken.get(page.name, 0):.0f} s on a laptop{more}")
+            kept = "".join(f", recorded {duration(row['seconds'])}" for row in runs.recorded(page))
+            facts.append(f"{self.words(short(page.name), page.name)} {taken.get(page.name, 0):.0f} s on a laptop{kept}")
         return "**Cost.** " + " · ".join(facts) + "."
 
 
@@ -139,12 +172,9 @@ class CitePaper(Generated):
         about, bibliography = claims.read(self.part, self.book), self.book / "references.bib"
         self.env.note_dependency(str(bibliography))
         paper = re.search(rf"@\w+\{{{re.escape(about.cite)},.*?\n\}}", read_text(bibliography), re.S) if about.cite else None
-        fields = {
-            "title": f"{about.title}: a reproduction",
-            "author": "{The Racing to Simplicity authors}",
-            "howpublished": f"Racing to Simplicity, book/{self.part}/index",
-            "year": self.env.config.copyright,
-        }
-        inner = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
-        page = f"@misc{{racing-{self.part.replace('_', '-')},\n{inner}\n}}"
+        page = (
+            f"@misc{{racing-{self.part.replace('_', '-')},\n  title = {{{about.title}: a reproduction}},\n"
+            "  author = {{The Racing to Simplicity authors}},\n"
+            f"  howpublished = {{Racing to Simplicity, book/{self.part}/index}},\n  year = {{{self.env.config.copyright}}}\n}}"
+        )
         return "\n\n".join(f"```bibtex\n{text}\n```" for text in ([paper[0]] if paper else []) + [page])

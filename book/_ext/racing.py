@@ -36,7 +36,6 @@ DIRECTIVES = {
     "totals": scoreboard.Totals,
     "errata": scoreboard.Errata,
     "sizes": scoreboard.CostTable,
-    "execution-status": scoreboard.CostTable,
     "benchmarks": scoreboard.Benchmarks,
     "reference": api.Reference,
 }
@@ -58,14 +57,11 @@ class ClaimLink(ReferenceRole):
 
 
 def configure(app, config) -> None:
-    """Render notebooks instead of their MyST twins; show launch buttons only when the repository has an address."""
+    """Render notebooks instead of their MyST twins; show buttons for the repository only when it has an address."""
     twins = [page.markdown.relative_to(app.srcdir).as_posix() for page in pages.all_pages(Path(app.srcdir))]
     config.exclude_patterns = [*config.exclude_patterns, *twins]
-    options = dict(config.html_theme_options)
-    known = bool(options.get("repository_url"))
-    options["use_repository_button"] = options["use_issues_button"] = known
-    hubs = {"colab_url": "https://colab.research.google.com", "binderhub_url": "https://mybinder.org"}
-    options["launch_buttons"] = hubs | {"notebook_interface": "jupyterlab"} if known else {}
+    options = dict(config.html_theme_options) | {"launch_buttons": {}}
+    options["use_repository_button"] = options["use_issues_button"] = bool(options.get("repository_url"))
     config.html_theme_options = options
 
 

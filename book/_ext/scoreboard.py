@@ -1,6 +1,6 @@
 """Tables over the whole book: the scoreboard with its filter, squares, totals, errata, and what every page costs."""
 
-from base import MARKS, Generated, counted, div, duration, unmarked
+from base import MARKS, Generated, counted, div, duration, several, unmarked
 from docutils import nodes
 from markupsafe import Markup
 
@@ -11,14 +11,11 @@ from lib.book.verdicts import plural
 from lib.claims import SLIP, Claim
 from lib.files import read_json
 
-KINDS = {
-    "statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print",
-    "check": "check of our own code",
-}  # fmt: skip
-RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
+CHECK = "check of our own code"
+KINDS = {"statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print", "check": CHECK}
+RANKS = {"main": "main result", "supporting": "supporting statement", "check": CHECK}
 AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}
-SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number", "typo": "a typo"}
-MANY = 1000  # spreads; the number says nothing beyond
+SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number"}
 
 
 def in_paper(claim: Claim, where: str) -> str:
@@ -66,7 +63,7 @@ def card(claim: Claim, record: dict | None, seen: dict | None) -> dict:
     facts.append(("ours", claims.ours(claim, record["measured"], record.get("interval"), ", ") if record else "–"))
     facts.append(("bound", claims.to_html(claim.tolerance_text())))
     away = verdicts.slack(claim, record["measured"], verdicts.spread(record, seen)) if record else None
-    far = [] if away is None else [f"{away:.0f} spreads" if away < MANY else f"over {MANY} spreads"]
+    far = [] if away is None else [f"{away:.0f} spreads" if away < 1000 else "over 1000 spreads"]
     far += [f"{seen['flips']} of {len(seen['seeds'])} other seeds disagree"] if seen and seen["flips"] else []
     if not far and seen and seen["seeds"]:  # nothing moves: a yes or no, or a number that no seed changes
         far = [f"the same with {plural(len(seen['seeds']), 'other seed')}"]
@@ -124,10 +121,8 @@ class Totals(Generated):
             "findings": "findings of this book",
         }
         lines = [(sum(total[name].values()), title, name, total[name]) for name, title in names.items()]
-        checks = sum(total["checks"].values())
-        return self.render(
-            "totals.html", lines=lines, total=total, checks=f"{plural(checks, 'check')} of our own code" * bool(checks)
-        )
+        checks = f"{plural(total['checks'].total(), 'check')} of our own code" if total["checks"] else ""
+        return self.render("totals.html", lines=lines, total=total, checks=checks)
 
 
 class Errata(Generated):
@@ -135,20 +130,37 @@ class Errata(Generated):
 
     shows = "book"
     optional_arguments = 1
-    severities: tuple[str, ...] = tuple(SEVERITY)
 
     def build(self) -> list[nodes.Node]:
         return self.parse(self.text(), sections=not self.arguments)
 
     def text(self) -> str:
         slips = [slip for part in self.arguments or verdicts.parts(self.book) for slip in self.of(part)]
-        blocks = []
-        for severity in self.severities:
+        blocks = [] if self.arguments else ["## Which printed formulas and sentences are wrong?", self.listed()]
+        for severity in SEVERITY:
             these = [text for rank, text in slips if rank == severity]
             if these and not self.arguments:
                 blocks.append(f"## {SEVERITY[severity].capitalize()} ({len(these)})")
             blocks += these
-        return "\n\n".join(blocks) or "None."
+        return "\n\n".join(blocks if self.arguments else [*blocks, "## Typos", self.typos()]) or "None."
+
+    def typos(self) -> str:
+        """All typos as one table: the meaning is clear, and nothing has to be measured."""
+        lines = ["| paper | where | printed | meant |", "|---|---|---|---|"]
+        for part in verdicts.parts(self.book):
+            title, known = claims.read(part, self.book).title, claims.errata(part, self.book).values()
+            slips = [slip for slip in known if slip.severity == "typo"]
+            lines += [f"| {title} | {slip.where} | {slip.printed} | {slip.corrected} |" for slip in slips]
+        return "\n".join(lines)
+
+    def listed(self) -> str:
+        """A line for each paper: where its slips are, each a link to the entry below."""
+        lines = []
+        for part in verdicts.parts(self.book):
+            slips = {name: slip for name, slip in claims.errata(part, self.book).items() if slip.severity != "typo"}
+            links = [f"[{slip.where}](#slip-{part}-{name}) ({slip.severity})" for name, slip in slips.items()]
+            lines += [f"- **{claims.read(part, self.book).title}**: {' · '.join(links)}"] if links else []
+        return "\n".join(lines)
 
     def of(self, part: str) -> list[tuple[str, str]]:
         """(severity, text) of each slip of a part."""
@@ -156,18 +168,19 @@ class Errata(Generated):
         for claim, record in verdicts.rows(self.book, [part]):
             if verdicts.group(claim) == "slip":
                 groups.setdefault(claim.erratum, {}).setdefault(claim.kind, []).append((claim, record))
-        return [(known[name].severity, self.one(title, known[name], halves)) for name, halves in groups.items()]
+        anchor = "" if self.arguments else "(slip-{}-{})=\n"
+        shown = {name: anchor.format(part, name) + self.one(title, known[name], halves) for name, halves in groups.items()}
+        return [(known[name].severity, text) for name, text in shown.items()]
 
     def one(self, title: str, slip: claims.Erratum, halves: dict) -> str:
         """A slip: where, both forms, the evidence in a line, what still holds, the charitable reading, the program."""
         evidence = []
         for kind, word in (("printed", "as printed"), ("corrected", "corrected")):
             for claim, record in halves.get(kind, []):
-                found = claim.show(record["measured"]) if record else "–"
+                found = several(claim, record["measured"]).replace("<br>", ", ") if record else "–"
                 evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (bound: {claim.tolerance_text()})")
-        more = [f"*What still holds.* {slip.holds}"]
-        more += [f"*A charitable reading.* {slip.reading}"] if slip.reading else []
-        more += [f"*The authors' program.* {slip.program}"] if slip.program else []
+        said = {"What still holds": slip.holds, "A charitable reading": slip.reading, "The authors' program": slip.program}
+        more = [f"*{about}.* {text}" for about, text in said.items() if text]
         forms = (
             f"````{{grid}} 1 1 2 2\n:gutter: 2\n```{{grid-item-card}} printed\n{slip.printed}\n```\n"
             f"```{{grid-item-card}} corrected\n{slip.corrected}\n```\n````"
@@ -177,19 +190,15 @@ class Errata(Generated):
 
 
 class CostTable(Generated):
-    """What every page takes. As `sizes`: on a laptop, at the paper's size, recorded; as `execution-status`: what was executed."""
+    """What every page takes: on a laptop, at the paper's size, recorded."""
 
     shows = "costs"
 
     def text(self) -> str:
         taken = freshness.seconds(self.root)
-        there = [page for page in pages.all_pages(self.root) if page.notebook.exists() or self.name == "sizes"]
-        if self.name == "sizes":
-            head = ["| page | laptop | the paper's size | recorded |", "|---|---|---|---|"]
-            return div("scoreboard sizes", head + [self.size(page, taken.get(page.name)) for page in there])
-        head = ["| page | code cells | claims | laptop seconds | notebook | outputs |", "|---|--:|--:|--:|--:|---|"]
-        lines = head + [self.status(page, taken.get(page.name, 0)) for page in there]
-        return "\n".join([*lines, f"| **all pages** | | | **{sum(taken.get(page.name, 0) for page in there):.0f}** | | |"])
+        lines = [self.size(page, taken.get(page.name)) for page in pages.all_pages(self.root)]
+        total = f"| **all pages** | {sum(taken.values()):.0f} s | | |"
+        return div("scoreboard sizes", ["| page | laptop | the paper's size | recorded |", "|---|---|---|---|", *lines, total])
 
     def size(self, page: Page, seconds: float | None) -> str:
         """Seconds on a laptop, words about the paper's size, minutes of recorded runs."""
@@ -198,29 +207,16 @@ class CostTable(Generated):
         cells = [self.words(page.name, page.name), laptop, parameters.sizes(page).cost or "–", ", ".join(kept) or "–"]
         return f"| {' | '.join(cells)} |"
 
-    def status(self, page: Page, seconds: float) -> str:
-        """Cells, claims, seconds, size, and whether the outputs still hold."""
-        notebook, state = pages.stored(page), "stale" if freshness.stale(page) else "fresh"
-        mine, size = self.rows_of(page), f"{page.notebook.stat().st_size / 1e6:.1f} MB"
-        cells = [self.words(page.name, page.name), len(pages.code(notebook)), counted(mine), f"{seconds:.1f}", size, state]
-        return f"| {' | '.join(map(str, cells))} |"
-
 
 class Benchmarks(Generated):
     """What `make bench` recorded last: each fast path beside the plain program for the same numbers (a group of two)."""
 
-    def run(self) -> list[nodes.Node]:
-        path = self.book / "benchmarks.json"
-        if not path.exists():
-            return self.parse("No run is recorded yet; `make bench` makes one.")
-        self.env.note_dependency(str(path))
-        recorded, groups = read_json(path), {}
+    def text(self) -> str:
+        self.env.note_dependency(str(self.book / "benchmarks.json"))
+        recorded, medians = read_json(self.book / "benchmarks.json"), {}
         for one in recorded["benchmarks"]:
-            groups.setdefault(one["group"] or one["name"], []).append((one["stats"]["median"], one["name"]))
-        lines = ["| what | plain | fast | ratio |", "|---|--:|--:|--:|"]
-        for name, found in sorted(groups.items()):
-            plain, fast = max(found, key=lambda one: ("plain" in one[1], one[0]))[0], min(found)[0]
-            lines.append(f"| {name.replace('_', ' ')} | {1000 * plain:.3g} ms | {1000 * fast:.3g} ms | {plain / fast:.2g} |")
-        about = recorded["machine_info"]
-        machine = f"{about.get('cpu', {}).get('brand_raw', about.get('machine', ''))}, Python {about.get('python_version', '')}"
-        return self.parse(f"Recorded on {recorded['datetime'][:10]} ({machine}); medians.\n\n" + "\n".join(lines))
+            medians.setdefault(one["group"], {})["plain" in one["name"]] = 1000 * one["stats"]["median"]
+        lines = [f"Recorded on {recorded['datetime'][:10]}; medians.\n", "| what | plain | fast | ratio |", "|---|--:|--:|--:|"]
+        for name, ms in sorted(medians.items()):
+            lines.append(f"| {name.replace('_', ' ')} | {ms[True]:.3g} ms | {ms[False]:.3g} ms | {ms[True] / ms[False]:.2g} |")
+        return "\n".join(lines)

@@ -203,8 +203,3 @@ def resolve(page: Page, overrides: dict, preset_name: str = "laptop", device: st
     elif device not in ("cpu", "auto") and pick(device) == "cuda":
         raise Problem(f"{page.name} has no device parameter; it runs on the CPU only")
     return {name: p.default for name, p in known.items()} | chosen
-
-
-def has_own_size(page: Page, settings: dict) -> bool:
-    """Whether these are the book's own parameters."""
-    return all(settings.get(name, p.default) == p.default for name, p in of_page(page).items())
