@@ -60,6 +60,15 @@ def pathway_inputs(x: Tensor, open_in: Tensor) -> Tensor:
     return pathways.effective_inputs(x, *pathway_gates(open_in, items))
 
 
+@axes(on="units points")
+def serves(on: Tensor, contexts: int) -> Tensor:
+    """Which contexts each unit serves, (..., units, contexts): those in which it is on for more than half of the items.
+
+    `on` (..., units, items · contexts) is what `relu.gates` returns, context by context.
+    """
+    return on.unflatten(-1, (contexts, -1)).double().mean(-1) > 0.5
+
+
 @axes(x="features points", y="outputs points")
 def residual(x: Tensor, y: Tensor) -> Tensor:
     """What the common pathway leaves to the others, (outputs, points): y minus its best linear prediction from x."""

@@ -139,9 +139,10 @@ def linear_preference(
 # --- the learning curve in closed form, from the initial weights (Sections 4 and 5.4, Appendix F.4) --------------------------
 
 # Why half: while answers are tiny, W1 v + W2ᵀ u of every mode (u, v) grows and W1 v - W2ᵀ u shrinks. The bias mode comes first;
-# units in which its growing part starts positive switch on and stay linear, the others switch off. The sign is a fair coin and
+# units in which its growing part starts positive switch on and are linear from then on. In the others the mode shrinks until they
+# are nearly silent; many of them switch on later, but with so little weight that they do not count. The sign is a fair coin and
 # independent of the other modes: every mode starts from the strength in half of the units, and then follows the sigmoid of a
-# linear network. (Appendix F.4 has the dead units in the place of the wrong sign.)
+# linear network. This holds where the bias mode is much the strongest. (Appendix F.4 has the dead units in place of the sign.)
 
 
 def growing_part(weights: Sequence[Tensor], mode: theory.Modes) -> Tensor:
@@ -237,6 +238,52 @@ def early_directions(x: Tensor, y: Tensor) -> list[Direction]:
         rows = zip(s[fits, 0].tolist(), chosen[fits].bool().tolist(), strict=True)
         found += [Direction(speed, tuple(on)) for speed, on in rows if speed > 0]
     return sorted(found, key=lambda direction: (-direction.speed, direction.on))
+
+
+@axes(x="features items", y="outputs items")
+def settled_sets(on: Tensor, x: Tensor, y: Tensor, rounds: int = 100) -> Tensor:
+    """For which items are small units on in the end that begin on for `on` (units, items)? Same shape, true or false.
+
+    Each unit turns to the first singular pair of Σ yᵢ xᵢᵀ over its items, is then on for others, and so on until nothing
+    changes: `early_directions` for data whose sets of items are too many to list. Which sets are found depends on `on`.
+    """
+    on = on.to(x)
+    for _ in range(rounds):
+        _, _, vt = torch.linalg.svd((y * on[:, None]) @ x.mT, full_matrices=False)
+        z = vt[:, 0] @ x  # (units, items)
+        after = (z * (z * on).sum(-1, keepdim=True).sign() > 0).to(x)
+        if (after == on).all():
+            break
+        on = after
+    return on > 0
+
+
+@axes(x="features items", y="outputs items")
+def early_factor(
+    x: Tensor, y: Tensor, units: int = 5000, growth: float = 14.0, steps: int = 400, seed: int = 0
+) -> tuple[float, float]:
+    """By which factor does the first mode start from less in a ReLU network than in a linear one? (factor, weight on).
+
+    Random units follow the early flow w' = Σ (r·yᵢ) xᵢ, r' = Σ (w·xᵢ) yᵢ over the items for which they are on, until that mode
+    has grown by exp(`growth`) in a linear network. What it is then in the units that are on for all items, relative to the
+    linear network, is the factor: units that were off for some items have grown less. The flow is homogeneous, so the factor does
+    not depend on the initial scale. It means something if nearly all weight is in these units, the second number.
+    """
+    yx, xx = theory.correlations(x, y)
+    mode = theory.modes(yx, xx)
+    rate = float(mode.s[0]) * x.shape[-1]
+    step = growth / rate / steps
+    generator = torch.Generator().manual_seed(seed)
+    w = torch.randn(units, x.shape[0], generator=generator, dtype=x.dtype)
+    r = torch.randn(y.shape[0], units, generator=generator, dtype=x.dtype)
+    before = growing_part([w, r], mode)[:, 0].square().sum()
+    for _ in range(steps):
+        z = (w @ x).relu()
+        w, r = w + step * (r.mT @ y * (z > 0)) @ x.mT, r + step * y @ z.mT
+    on = (w @ x > 0).all(-1)
+    after = (growing_part([w, r], mode)[:, 0].square() * on).sum() / (1 + step * rate) ** (2 * steps)
+    size = w.square().sum(-1)
+    return float(after / before), float((size * on).sum() / size.sum())
 
 
 @axes(x="features items", y="outputs items")

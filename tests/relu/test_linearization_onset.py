@@ -35,6 +35,17 @@ def test_on_the_margin_task_all_on_is_the_fastest_above_one_over_root_three():
     assert not any(all(d.on) for d in linearization.early_directions(*margin_task(0.5, 0.3)))
 
 
+def test_sets_settle_in_directions_of_the_list():
+    """Started from every set of items, the iteration ends in early directions; on a tree with a constant, on for all items."""
+    every = ((torch.arange(1, 16)[:, None] >> torch.arange(4)) & 1).bool()
+    for c in (0.4, 1.0):
+        x, y = margin_task(0.25, c)
+        listed = {d.on for d in linearization.early_directions(x, y)}
+        assert {tuple(on) for on in linearization.settled_sets(every, x, y).tolist() if any(on)} <= listed
+    x, y = tasks.hierarchy(4)
+    assert linearization.settled_sets(every, linearization.with_constant(x, 0.1), y).all()
+
+
 def test_directions_are_where_small_units_go():
     """Single units under the early flow end up in one of the directions and grow at its speed."""
     x, y = margin_task(0.5, 0.65)

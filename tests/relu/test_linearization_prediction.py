@@ -99,3 +99,28 @@ def test_equation_14_as_printed_by_hand():
     1/16 = 3/16: 3/4 · ln 5."""
     found = linearization.delay_as_printed(2.0, 1.0, 0.5, 0.25, 1.0, tau=3.0)
     assert float(found) == pytest.approx(0.75 * math.log(5), rel=1e-12)
+
+
+def test_the_early_factor_is_that_of_trained_networks():
+    """Nearly one half on a tree, a third on the XOR with a margin; the fitted start of trained networks agrees."""
+    points, sign = tasks.separability(0.5)
+    margin = linearization.with_constant(points, 1.0), tasks.one_row_per_class(sign)
+    tree, labels = tasks.hierarchy(8)
+    found = {}
+    for name, (x, y) in {"margin": margin, "tree": (linearization.with_constant(tree, 1.0), labels)}.items():
+        factor, weight_on = linearization.early_factor(x, y)
+        assert weight_on > 0.99
+        mode = linear.modes(*linear.correlations(x, y))
+        weights = relu.initial_weights([len(x), 64, len(y)], 2e-4, seeds=16, seed=3)
+        a0 = linear.initial_strength(*weights, mode.u, mode.v)
+        run = relu.train(weights, x, y, reduction="sum", **relu.schedule(9.0, 0.002, 300))
+        time = run.time.double() * 0.002
+        until = crossing(time, run["loss"], 0.6 * run["loss"][0])  # the bias mode
+        missed = [
+            curves.distance(time, run["loss"], linearization.predicted_loss(time, mode, g * a0, y), until).mean()
+            for g in torch.linspace(0.15, 0.8, 66)
+        ]
+        best = float(torch.linspace(0.15, 0.8, 66)[torch.stack(missed).argmin()])
+        assert best == pytest.approx(factor, rel=0.2)
+        found[name] = factor
+    assert found["margin"] < 0.38 < 0.42 < found["tree"] < 0.5
