@@ -1,18 +1,18 @@
-"""Which hidden units work for which task: task variances, their clusters, and how many clusters there are.
+"""Which hidden units work for which task: task variances, their clusters, and units to compare specialists with.
 
 A unit's task variance is the variance of its activity over a task's test images (`biases.unit_variance`); one vector per
-unit with one entry per task. Williams et al., Fig. 1C and Appendices F and H, choose the number of clusters "by
-cross-validation" without saying how, so three rules are here.
+unit with one entry per task. Williams et al., Fig. 1C and Appendices F and H.
 """
+
+from bisect import bisect
 
 import numpy as np
 import torch
 from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-RULES = ("held-out gain", "prediction strength", "silhouette")
 CONTROLS = ("learned", "dealt", "Gaussian", "none")
 
 
@@ -28,45 +28,33 @@ def k_means(vectors: np.ndarray, k: int, seed: int = 0) -> KMeans:
         return KMeans(k, n_init=3, random_state=seed).fit(vectors)
 
 
-def number_of_clusters(vectors: np.ndarray, rule: str, largest: int = 16, seed: int = 0, sample: int = 3000) -> int:
-    """K by one of the RULES, from a random sample of the units.
-
-    "held-out gain": K-means on half of the units; the largest K before which the other half's summed squared distance to the
-    nearest centre fell by at least 2 % of its total (K = 1). "prediction strength": the largest K at which pairs of one half that
-    share a cluster also share one under the other half's centres, for at least 80 % of pairs in the worst cluster. "silhouette":
-    the K with the largest mean silhouette.
-    """
-    order = np.random.RandomState(seed).permutation(len(vectors))[:sample]
-    left, right = vectors[order[::2]], vectors[order[1::2]]
-    if rule == "held-out gain":
-        costs = [-k_means(left, k, seed).score(right) for k in range(1, largest + 1)]
-        gains = -np.diff(costs) / costs[0]
-        enough = gains >= 0.02
-        return int(len(enough) + 1 if enough.all() else enough.argmin() + 1)
-    if rule == "prediction strength":
-        best = 1
-        for k in range(2, largest + 1):
-            own, other = k_means(right, k, seed).labels_, k_means(left, k, seed).predict(right)
-            strength = min(_pairs_kept(other[own == c]) for c in range(k))
-            best = k if strength >= 0.8 else best
-        return best
-    if rule == "silhouette":
-        few = vectors[order[:1500]]  # its cost is quadratic
-        scores = [silhouette_score(few, k_means(few, k, seed).labels_) for k in range(2, largest + 1)]
-        return 2 + int(np.argmax(scores))
-    raise ValueError(f"rule is one of {', '.join(RULES)}, not {rule!r}")
-
-
 def specialised(profiles: np.ndarray, factor: float = 2.0) -> np.ndarray:
     """Which clusters (clusters, tasks) belong to one task: their largest entry is `factor` times the second largest or more."""
     ordered = np.sort(profiles, 1)
     return ordered[:, -1] >= factor * np.maximum(ordered[:, -2], 1e-30)
 
 
+def main_task(variance: Tensor, factor: float = 2.0) -> Tensor:
+    """The task of each single-task unit, (units,): its variance (tasks, units) there is `factor` times the next; else -1."""
+    first, second = variance.double().topk(2, 0).values
+    return torch.where((first >= factor * second) & (first > 0), variance.argmax(0), -1)
+
+
 def single_task(variance: Tensor, factor: float = 2.0) -> float:
     """Fraction of units whose task variance (tasks, units) is positive, and for one task at least `factor` times the next."""
-    first, second = variance.double().topk(2, 0).values
-    return float(((first >= factor * second) & (first > 0)).double().mean())
+    return float((main_task(variance, factor) >= 0).double().mean())
+
+
+def matched(values: Tensor, chosen: Tensor) -> Tensor:
+    """As many other units as are `chosen`, boolean (units,) twice: for each in turn the nearest in `values` still free."""
+    free = [(float(values[unit]), unit) for unit in (~chosen).nonzero()[:, 0].tolist()]
+    free.sort()
+    found = torch.zeros_like(chosen)
+    for value in values[chosen].tolist():
+        right = bisect(free, (value,))
+        near = [k for k in (right - 1, right) if 0 <= k < len(free)]
+        found[free.pop(min(near, key=lambda k: abs(free[k][0] - value)))[1]] = True
+    return found
 
 
 def control(bias: Tensor, kind: str, seed: int = 0) -> Tensor:
@@ -106,12 +94,3 @@ def correlation_over_tasks(variance: Tensor, bias: Tensor) -> Tensor:
 def agreement(a: np.ndarray, b: np.ndarray) -> float:
     """Adjusted Rand index of two clusterings: 1 if they are the same, 0 on average by chance."""
     return float(adjusted_rand_score(a, b))
-
-
-def _pairs_kept(labels: np.ndarray) -> float:
-    """Share of pairs that have the same label; 0 for fewer than two members, which predict nothing."""
-    n = len(labels)
-    if n < 2:
-        return 0.0
-    counts = np.bincount(labels)
-    return float((counts * (counts - 1)).sum() / (n * (n - 1)))
