@@ -107,13 +107,7 @@ def fourier(
 
 
 def cosine(
-    activation: str,
-    depth: int = 3,
-    width: int = 64,
-    prior: Prior | None = None,
-    *,
-    m: int = 64,
-    layer_norm: bool = False,
+    activation: str, depth: int = 3, width: int = 64, prior: Prior | None = None, *, m: int = 64, layer_norm: bool = False
 ) -> float:
     """Mean `complexity.cosine` of infinitely wide random networks on an m x m grid.
 

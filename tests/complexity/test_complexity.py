@@ -146,9 +146,7 @@ def test_the_default_order_does_not_alias_and_the_printed_one_does():
 
 
 @pytest.mark.parametrize(
-    "measure",
-    [complexity.fourier, complexity.cosine, complexity.chebyshev, complexity.legendre],
-    ids=lambda f: f.__name__,
+    "measure", [complexity.fourier, complexity.cosine, complexity.chebyshev, complexity.legendre], ids=lambda f: f.__name__
 )
 def test_measures_ignore_offset_and_scale_and_agree_one_by_one(measure):
     y = noise(4, 32, 32).cumsum(-1)

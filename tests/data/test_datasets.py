@@ -119,11 +119,7 @@ def test_whole_sets(name, train, test, shape):
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    labels=st.lists(st.integers(0, 4), min_size=1, max_size=60),
-    seed=st.integers(0, 2**32 - 1),
-    share=st.floats(0, 1),
-)
+@given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=60), seed=st.integers(0, 2**32 - 1), share=st.floats(0, 1))
 def test_any_prefix_of_the_order_is_balanced_as_far_as_the_classes_reach(labels, seed, share):
     labels = np.array(labels)
     order = datasets.balanced_order(labels, seed)

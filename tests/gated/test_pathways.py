@@ -48,9 +48,7 @@ def test_the_general_engine_agrees(task):
     edges = [(f"x{n}", n) for n in names] + [(n, "y") for n in names]
     network = gated.Network(sizes, edges)
     data = gated.Data(
-        x={f"x{n}": inputs[k] for k, n in enumerate(names)},
-        y={"y": y},
-        gates={n: gates[k].double() for k, n in enumerate(names)},
+        x={f"x{n}": inputs[k] for k, n in enumerate(names)}, y={"y": y}, gates={n: gates[k].double() for k, n in enumerate(names)}
     )
     w1, w2 = pathways.initial_pathways([6] * 4, 11, 60, 0.2)
     weights = {f"x{n}→{n}": w1[k] for k, n in enumerate(names)} | {f"{n}→y": w2[k] for k, n in enumerate(names)}

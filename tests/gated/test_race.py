@@ -102,8 +102,7 @@ def two_contexts(copies):
     y = torch.where(context == 1, x[:1], x[1:])
     names = ("x1", "x2") if copies else ("x", "x")
     network = gated.Network(
-        {**dict.fromkeys(names, 2), "h1": 3, "h2": 3, "y": 1},
-        [(names[0], "h1"), (names[1], "h2"), ("h1", "y"), ("h2", "y")],
+        {**dict.fromkeys(names, 2), "h1": 3, "h2": 3, "y": 1}, [(names[0], "h1"), (names[1], "h2"), ("h1", "y"), ("h2", "y")]
     )
     return network, gated.Data(dict.fromkeys(names, x), {"y": y}, {"h1": context, "h2": 1 - context})
 
@@ -178,8 +177,7 @@ def test_xor_closed_form_is_the_four_path_network_as_drawn():
     corners = torch.tensor([[1.0, 1, -1, -1], [1, -1, 1, -1]], dtype=torch.float64)
     names = range(4)
     network = gated.Network(
-        {"x": 2, **{f"h{i}": 3 for i in names}, "y": 1},
-        [("x", f"h{i}") for i in names] + [(f"h{i}", "y") for i in names],
+        {"x": 2, **{f"h{i}": 3 for i in names}, "y": 1}, [("x", f"h{i}") for i in names] + [(f"h{i}", "y") for i in names]
     )
     y = torch.tensor([[-1.0, 1, 1, -1]], dtype=torch.float64)
     data = gated.Data({"x": corners}, {"y": y}, {f"h{i}": torch.eye(4)[i] for i in names})

@@ -143,12 +143,7 @@ def test_deep_mode_strength_against_an_ode_solver(layers):
     times = torch.linspace(0, 30, 200, dtype=torch.float64)
     ours = linear.deep_mode_strength(times, 1.5, 0.7, 0.02, layers)
     solved = solve_ivp(
-        lambda t, a: linear.deep_mode_velocity(a, 1.5, 0.7, layers),
-        (0, 30),
-        [0.02],
-        t_eval=times.numpy(),
-        rtol=1e-10,
-        atol=1e-12,
+        lambda t, a: linear.deep_mode_velocity(a, 1.5, 0.7, layers), (0, 30), [0.02], t_eval=times.numpy(), rtol=1e-10, atol=1e-12
     )
     assert (ours - torch.tensor(solved.y[0])).abs().max() < 1e-5
     if layers == 2:

@@ -28,12 +28,7 @@ def torch_logits(weights, shape, draw, tokens, activation, scale):
             layer.self_attn.out_proj.weight.copy_(block["attended"][draw])
             layer.linear1.weight.copy_(block["expand"][draw])
             layer.linear2.weight.copy_(block["contract"][draw])
-            for part in (
-                layer.self_attn.in_proj_bias,
-                layer.self_attn.out_proj.bias,
-                layer.linear1.bias,
-                layer.linear2.bias,
-            ):
+            for part in (layer.self_attn.in_proj_bias, layer.self_attn.out_proj.bias, layer.linear1.bias, layer.linear2.bias):
                 part.zero_()
             layer.norm1.weight.fill_(scale)
             layer.norm2.weight.fill_(scale)

@@ -41,13 +41,7 @@ def effective_correlations(inputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def initial_pathways(
-    widths: Sequence[int],
-    features: int,
-    outputs: int,
-    std: float | Tensor,
-    *,
-    ensemble: Sequence[int] = (),
-    seed: int = 0,
+    widths: Sequence[int], features: int, outputs: int, std: float | Tensor, *, ensemble: Sequence[int] = (), seed: int = 0
 ) -> list[Tensor]:
     """Normal weights for pathways of the given hidden widths: [w1, w2]; `std` is a number or one per pathway.
 
