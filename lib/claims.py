@@ -25,7 +25,6 @@ VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "undetermined"
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-Verdict = Literal["reproduced", "reproduced in part", "not reproduced", "undetermined"]
 Severity = Literal["conclusion", "number", "typo"]
 
 
@@ -462,7 +461,7 @@ class Check:
             return publish({"text/plain": f"[not measured] {error}"}, {})
         if claim.verdict == "undetermined" and interval is None:  # this size is known not to decide it
             verdict = "undetermined"
-        show(claim, measured, verdict, interval=interval)
+        show(claim, measured, verdict, interval=interval, finding=claim.finding if self.strict() else "")
         self.say(name, claim.show(measured))
         if self.strict() and verdict != claim.verdict:
             raise VerdictChanged(
@@ -562,25 +561,28 @@ def ours(claim: Claim, measured, interval: dict | None = None, split: str = "<br
     return split.join(lines) + more
 
 
-def show(claim: Claim, measured, verdict: str, recorded: str = "", interval: dict | None = None) -> None:
+def show(claim: Claim, measured, verdict: str, recorded: str = "", interval: dict | None = None, finding: str = "") -> None:
     """Show one row and leave its record in the output's metadata, for the scoreboard.
 
-    `recorded` says when and at what cost a recorded run measured it; `interval` is the range over seeds.
+    `recorded` says when and at what cost a recorded run measured it; `interval` is the range over seeds. `finding` is what a
+    larger, recorded run found: it decides, and the page's own verdict stands in brackets where the two differ.
     """
     columns = {"claim": 38, "paper": 13, "ours": 22, "tolerance": 12, "verdict": 15}  # widths in per cent
-    said = word(claim, verdict)
+    decides = finding or verdict
+    said = word(claim, decides)
+    aside = recorded if decides == verdict else f"by a recorded run; on this page: {word(claim, verdict)}"
     link = f'<a class="anchor" href="#{html.escape(claim.id)}" title="the address of this result">¶</a>'
     cells = {
         "claim": f"{to_html(claim.claim)} {link}",
         "paper": to_html(claim.paper or "–"),
         "ours": ours(claim, measured, interval),
         "tolerance": to_html(claim.tolerance_text()),
-        "verdict": html.escape(f"{said} ({recorded})" if recorded else said),
+        "verdict": html.escape(f"{said} ({aside})" if aside else said),
     }
     widths = "".join(f'<col style="width: {width}%">' for width in columns.values())
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
     body = "".join(f'<td class="{name}">{cell}</td>' for name, cell in cells.items())
-    style = f"{verdict.replace(' ', '-')} {claim.kind} {claim.rank}"
+    style = f"{decides.replace(' ', '-')} {claim.kind} {claim.rank}"
     table = (
         f'<table class="check {style}" id="{html.escape(claim.id)}" title="{html.escape(claim.id)}: {html.escape(claim.reason)}">'
         f"<colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>"

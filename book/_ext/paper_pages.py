@@ -13,7 +13,7 @@ from lib.book.verdicts import plural
 from lib.claims import Claim
 from lib.files import read_text
 
-SOURCES = (("Figure", "figure"), ("Table", "table"), ("Eq.", "equation"))
+SOURCES = (("Fig.", "figure"), ("Table", "table"), ("Eq.", "equation"))
 
 
 def main_results(book, part: str) -> list[tuple[Claim, str]]:
@@ -70,8 +70,8 @@ class Papers(Generated):
         title = self.words(claims.read(part, self.book).title, f"{part}/index", "md")
         found, target = self.picture(pages.Page(first.page, self.root), first.hero), f"{self.address(first.page)}#{first.hero}"
         picture = f"```{{image}} {found[0]}\n:alt: {found[1]}\n:target: {target}\n```" if found else ""
-        figure = f"::::{{div}} paper-figure\n{picture}\n::::"
-        return f":::::{{div}} paper-card\n**{title}**\n\n{figure}\n\n{in_lines(results)}\n:::::"
+        inside = f"**{title}**\n\n::::{{div}} paper-figure\n{picture}\n::::\n\n{in_lines(results)}"
+        return f":::::{{div}} paper-card\n{inside}\n:::::"
 
 
 class MainResults(Generated):
@@ -80,8 +80,6 @@ class MainResults(Generated):
     required_arguments = 1
 
     def text(self) -> str:
-        if self.arguments[0] not in verdicts.parts(self.book):
-            raise self.error(f"there is no part '{self.arguments[0]}' with claims")
         self.depend(self.arguments)
         return in_lines(main_results(self.book, self.arguments[0]))
 
@@ -122,13 +120,13 @@ class FigureIndex(Generated):
             about = {"said": said, "marks": {claims.word(claim, verdict): verdict for claim, verdict in rows}, "rows": rows}
             places = []
             for page in sorted({claim.page for claim, _ in rows}):
-                figure = shows(figures[page], number) if word == "Figure" else None
+                figure = shows(figures[page], number) if word == "Fig." else None
                 places.append((self.address(page) + (f"#{figure}" if figure else ""), short(page)))
-            anchor = f"{word.lower().rstrip('.')}-{number}".replace(" ", "")
+            anchor = f"{dict(SOURCES)[word]}-{number}".replace(" ", "")
             about |= {"head": number if own_name(number) else f"{word} {number}", "anchor": anchor, "places": places}
             lines[word, number] = [about]
         for entry in claims.index(self.part, self.book):
-            word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Figure", re.sub(r"^Eqs?\.?", "Eq.", entry.what)).partition(" ")
+            word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Fig.", re.sub(r"^Eqs?\.?", "Eq.", entry.what)).partition(" ")
             place = (word if word in dict(SOURCES) else "Table" if word == "Tables" else "Eq.", number or entry.what)
             drawn = (entry.at, self.drawn_on(entry.at)) if entry.at else None
             lines.setdefault(place, []).append({"head": entry.what, "drawn": drawn, "why": entry.why})

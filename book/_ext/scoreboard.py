@@ -1,6 +1,6 @@
 """Tables over the whole book: the scoreboard with its filter, squares, totals, errata, and what every page costs."""
 
-from base import MARKS, Generated, counted, div, duration, several, unmarked
+from base import MARKS, Generated, counted, div, duration, unmarked
 from docutils import nodes
 from markupsafe import Markup
 
@@ -114,12 +114,9 @@ class Totals(Generated):
     def build(self) -> list[nodes.Node]:
         total = verdicts.count(verdicts.rows(self.book))
         names = {
-            "papers' main results": "main results of the papers",
-            "our main results": "main results of this book",
-            "statements": "statements of the papers",
-            "slips": "slips in print",
-            "findings": "findings of this book",
-        }
+            "papers' main results": "main results of the papers", "our main results": "main results of this book",
+            "statements": "statements of the papers", "slips": "slips in print", "findings": "findings of this book",
+        }  # fmt: skip
         lines = [(sum(total[name].values()), title, name, total[name]) for name, title in names.items()]
         checks = f"{plural(total['checks'].total(), 'check')} of our own code" if total["checks"] else ""
         return self.render("totals.html", lines=lines, total=total, checks=checks)
@@ -177,8 +174,9 @@ class Errata(Generated):
         evidence = []
         for kind, word in (("printed", "as printed"), ("corrected", "corrected")):
             for claim, record in halves.get(kind, []):
-                found = several(claim, record["measured"]).replace("<br>", ", ") if record else "–"
-                evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (bound: {claim.tolerance_text()})")
+                values = claims.parts(record["measured"]).values() if record else []
+                found = " to ".join(dict.fromkeys(claim.show(pick(values)) for pick in (min, max))) if values else "–"
+                evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (required: {claim.tolerance_text()})")
         said = {"What still holds": slip.holds, "A charitable reading": slip.reading, "The authors' program": slip.program}
         more = [f"*{about}.* {text}" for about, text in said.items() if text]
         forms = (

@@ -57,7 +57,7 @@ class Gated:
     """
 
     start_loss: Tensor  # with b = 0, (seeds,)
-    pull: Tensor  # minus the gradient at b = 0, (seeds, units)
+    pull: Tensor  # r, minus the gradient at b = 0, (seeds, units)
     rates: Tensor
     axes: Tensor
 
@@ -70,6 +70,7 @@ class Gated:
         start = torch.zeros_like(self.pull) if start is None else start.double()
         force = self._along(self.pull) - self.rates * self._along(start)  # (seeds, modes)
         tiny = self.rates.amax(-1, keepdim=True) * 1e-13
+        # (1 - exp(-λ t)) / λ for each eigenvalue λ
         gone = torch.where(self.rates > tiny, -torch.expm1(-self.rates * t) / self.rates.clamp(min=1e-300), t)
         return start + torch.einsum("sui,tsi->tsu", self.axes, gone * force)
 

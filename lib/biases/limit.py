@@ -101,8 +101,8 @@ def predicted(kernel: Kernel, y: Tensor, units: float, ridge: float) -> Predicti
     """What linearised networks of `units` units learn from targets y (items, outputs); units = math.inf is the kernel machine.
 
     The mean is kernel ridge regression with the `effective_ridge` m. Outputs vary around it by q |f|² / (units - d) with |f|²
-    the squared norm of the learned function in the kernel's space, q what a test item's features keep outside of the training
-    items' at ridge m (an item's kernel with itself is 1/2), and d = outputs · sum_k (v_k / (v_k + m))².
+    the squared norm of the learned function in the kernel's space, d = outputs · sum_k (v_k / (v_k + m))², and for a test item x
+    q(x) = k(x, x) - 2 kₓᵀ (K + m)⁻¹ kₓ + kₓᵀ (K + m)⁻¹ K (K + m)⁻¹ kₓ, where k(x, x) = 1/2.
     """
     outputs, values = y.shape[1], kernel.values
     m = ridge if math.isinf(units) else effective_ridge(values, units, outputs, ridge)

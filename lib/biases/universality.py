@@ -7,15 +7,12 @@ wider one with small parameters, (2) a very wide random network contains, by cha
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from scipy import stats
 from torch import Tensor
 
-from lib.biases.recurrent import Recurrent
 from lib.linear import Streams
 from lib.linear.shapes import check
 
@@ -31,43 +28,22 @@ class Units(NamedTuple):
     a: Tensor
 
 
-def evaluate(units: Units, x: Tensor, phi: Callable[[Tensor], Tensor] = torch.relu) -> Tensor:
+def evaluate(units: Units, x: Tensor) -> Tensor:
     """Outputs (..., points, outputs) for x (points, inputs). Eq. D.1."""
     units = Units(*units)
     layout = {"b_in": "units inputs", "bias": "units", "a": "outputs units", "x": "points inputs"}
     check("evaluate", units._asdict() | {"x": x}, {name: text.split() for name, text in layout.items()})
-    return phi(x @ units.b_in.mT + units.bias[..., None, :]) @ units.a.mT
-
-
-def heaviside(x: Tensor) -> Tensor:
-    """1 where x > 0, else 0."""
-    return (x > 0).to(x.dtype)
+    return torch.relu(x @ units.b_in.mT + units.bias[..., None, :]) @ units.a.mT
 
 
 # --- Step 1: small parameters ----------------------------------------------------------------------------------------
 
 
-def bounded(units: Units, alpha: int, copies: int | None = None) -> Units:
-    """A network with all parameters divided by `alpha`, and each unit repeated `copies` times (alpha² if not given).
-
-    For the ReLU it computes the same function. Proposition 1, Eqs A.1 and A.2. The Heaviside function needs alpha copies.
-    """
-    copies = alpha**2 if copies is None else copies
+def bounded(units: Units, alpha: int) -> Units:
+    """The same function of ReLUs with all parameters divided by `alpha`, each unit repeated alpha² times. Eqs A.1 and A.2."""
+    copies = alpha**2
     b_in, bias, a = units
     return Units((b_in / alpha).repeat(copies, 1), (bias / alpha).repeat(copies), (a / alpha).repeat(1, copies))
-
-
-def bounded_recurrent(network: Recurrent, alpha: int) -> Recurrent:
-    """The same for recurrent networks, with alpha² copies of each unit.
-
-    Every copy hears all alpha² copies of every other, each at 1/alpha of its size: recurrent weights must be divided by
-    alpha², as when Proposition 1 is applied to Eq. E.6 and the result brought into the form of Eq. E.12.
-    """
-    copies = alpha**2
-    small = {name: getattr(network, name) / alpha for name in ("b_in", "bias", "c", "r0")}
-    times = {"b_in": (1, copies, 1), "bias": (1, copies), "c": (1, 1, copies), "r0": (1, copies)}
-    wide = (network.w / alpha**2).repeat(1, copies, copies)
-    return replace(network, w=wide, **{name: value.repeat(*times[name]) for name, value in small.items()})
 
 
 # --- Step 2: a lucky unit --------------------------------------------------------------------------------------------
@@ -216,15 +192,6 @@ def log10_recurrent_width(n: int, rest: int, near: float, gamma: float) -> float
     return high / math.log(10)
 
 
-def sweet_spot(per_unit: int) -> float:
-    """The range gamma at which the fewest random units are needed, 2 / (per_unit - 2): a closed form for the paper's remark.
-
-    Parameters of size M cost (M/gamma)² copies (step 1), and each copy ((gamma + 1)/near)^per_unit draws (step 2). With one
-    or two parameters per unit that falls without end, and the range is infinite.
-    """
-    return 2 / (per_unit - 2) if per_unit > 2 else math.inf
-
-
 # --- Step 3: silence -------------------------------------------------------------------------------------------------
 
 
@@ -282,27 +249,6 @@ def _nearest(wanted: Units, drawn: Tensor, tune: str) -> Units:
 
 
 # --- The constants of the appendix -----------------------------------------------------------------------------------
-
-
-def output_error_bound(n: int, outputs: int, gamma: float, near: float, largest_x: float, domain: float) -> float:
-    """Bound on the output's error when n ReLU units are met within `near`. Eq. D.6.
-
-    `domain` bounds the parameters that the activation sees when M_phi is taken: gamma as printed, gamma + near to be right.
-    """
-    largest_phi = domain * (1 + largest_x)
-    return n * outputs * (gamma * (1 + largest_x) + largest_phi) * near
-
-
-def trajectory_error_bound(
-    n: int, outputs: int, steps: int, size: float, near: float, largest_x: float, largest_r: float, corrected: bool
-) -> float:
-    """Bound on the summed output error over `steps` steps when n recurrent ReLU units are met within `near`. Eq. D.12.
-
-    For alpha = 0 and beta = 1; `size` (R) bounds all parameters, `largest_x` and `largest_r` the 1-norms of inputs and states.
-    As printed it begins with n; the 1-norm of the output's error grows with the number of outputs instead.
-    """
-    inside = size * n * (largest_x + largest_r + 1) * powers(size * n, steps - 1) + largest_r
-    return (outputs if corrected else n) * steps * inside * near
 
 
 def powers(k: float, last: int) -> float:

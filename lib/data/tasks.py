@@ -98,7 +98,8 @@ def ring(items: int) -> Tensor:
     """Items on a circle: a row that is always on, then bumps that fade evenly to both sides of a place on the circle.
 
     Heights are cut to hundredths, as in Make Haste Slowly Fig. 3: 0, 0.33, 0.66, 1, 1, 0.66, 0.33, 0 for 8 items. It
-    has as many rows as a binary `tree` has, 2 · items - 1, so that all bumps but two come twice.
+    has as many rows as a binary `tree` has, 2 · items - 1, so that all bumps but two come twice. The authors' program goes
+    round the circle the other way: the same task with its items in reverse order.
     """
     if items < 3:
         raise ValueError(f"a ring needs at least 3 items, got {items}")

@@ -14,7 +14,7 @@ Items are columns, weights a dict from an edge's name to (..., rows, columns), l
     print(network, run["loss"][[0, -1]])
 """
 
-from lib.gated import network  # isort: skip
+from lib.gated import network  # isort: skip (first: the others import it through this package)
 from lib.gated import architectures, dynamics, engine, pictures, race, random_graphs
 from lib.gated.dynamics import balance, balance_drift, flow, train
 from lib.gated.engine import (

@@ -84,9 +84,9 @@ def fourier(
     """Mean `complexity.fourier` of infinitely wide random networks on an m x m grid.
 
     A Fourier coefficient of a Gaussian process is a complex Gaussian number z with E|z|^2 = S and E z^2 = T; its mean
-    magnitude is an elliptic integral. S collects the kernel over pairs of points with the same difference, T over pairs
-    with the same sum, so that two m x m transforms replace the m^2 x m^2 one. The mean of the ratio is approximated by
-    the ratio of the means.
+    magnitude is an elliptic integral. With the kernel K, S(k) = sum_d e^{-ikd} sum_{x-x'=d} K(x, x') and
+    T(k) = sum_s e^{-iks} sum_{x+x'=s} K(x, x'), so that two m x m transforms replace the m^2 x m^2 one. The grid is
+    mirror-symmetric, so a quarter of its points suffices. The mean of the ratio is approximated by the ratio of the means.
     """
     difference, total = (torch.zeros(m * m, dtype=torch.float64) for _ in range(2))
     i = torch.arange(m)

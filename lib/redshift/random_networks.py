@@ -46,7 +46,7 @@ class Prior:
     def weight_std(self, fan_in: int, fan_out: int, first: bool = False) -> float:
         """Standard deviation of a layer's weights, (fan_out, fan_in); `first_fan` counts in the `first` layer."""
         fan_out = self.first_fan if first and self.first_fan else fan_out
-        return self.magnitude * math.sqrt(2 / (fan_in + fan_out))
+        return self.magnitude * math.sqrt(2 / (fan_in + fan_out))  # s / sqrt(3)
 
     @property
     def bias_std(self) -> float:

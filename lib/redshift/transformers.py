@@ -17,6 +17,7 @@ from torch.nn import functional
 from lib.linear import Streams, WrongAxes
 from lib.redshift.activations import Activation, phi
 
+PARTS = ("attention", "MLP", "residual", "layer norm")  # what can be taken out of every block
 Weights = dict[str, Any]  # "tokens", "positions", and "blocks": one dict of matrices per block
 
 
@@ -95,19 +96,44 @@ def next_logits(
     cache: Cache | None = None,
     blocks: int | None = None,
     centred: bool = False,
+    without: str = "",
 ) -> tuple[Tensor, Cache]:
     """Logits of the token after `tokens`, and the cache to go on with (the one that was given, if any, with more in it).
 
     tokens (seeds, sequences, new): the tokens that are not in `cache` yet; logits (seeds, sequences, vocabulary). `scale`
     multiplies the output of the layer normalisations in the blocks: a number, or (seeds, sequences). `blocks` uses only
-    the first so many. `centred` subtracts from the MLP's hidden units their mean.
+    the first so many. `centred` subtracts from the MLP's hidden units their mean. `without` is one of `PARTS`: that part
+    is taken out of every block.
     """
+    cache = Cache() if cache is None else cache
+    final = final_states(weights, shape, tokens, activation, scale, cache=cache, blocks=blocks, centred=centred, without=without)[
+        :, :, -1
+    ]
+    return final @ weights["tokens"].transpose(1, 2), cache
+
+
+def final_states(
+    weights: Weights,
+    shape: Shape,
+    tokens: Tensor,
+    activation: Activation,
+    scale: float | Tensor = 1.0,
+    *,
+    cache: Cache | None = None,
+    blocks: int | None = None,
+    centred: bool = False,
+    without: str = "",
+) -> Tensor:
+    """The normalised residual stream that the readout sees, at each of `tokens`: (seeds, sequences, new, width). Arguments
+    as in `next_logits`; `cache` is extended in place."""
+    if without not in ("", *PARTS):
+        raise ValueError(f"without is one of {', '.join(PARTS)}, not {without!r}")
     seeds, sequences, new = tokens.shape
     cache = Cache() if cache is None else cache
     past = cache.tokens
     if past + new > shape.context:
         raise WrongAxes(
-            f"next_logits: {past} tokens in the cache and {new} new ones are more than the context of {shape.context}"
+            f"final_states: {past} tokens in the cache and {new} new ones are more than the context of {shape.context}"
         )
     d, heads = shape.width, shape.heads
     flat = tokens.reshape(seeds, -1, 1).expand(-1, -1, d)
@@ -116,18 +142,38 @@ def next_logits(
     scale = scale[..., None, None] if isinstance(scale, Tensor) else scale
     # Each new token sees the cache, the new tokens before it, and itself.
     mask = torch.ones(new, past + new, dtype=torch.bool, device=x.device).tril(past)
+
+    def normalised(x: Tensor) -> Tensor:
+        return scale * (x if without == "layer norm" else functional.layer_norm(x, (d,)))
+
+    kept = 0.0 if without == "residual" else 1.0  # of the residual stream
     for index, block in enumerate(weights["blocks"][:blocks]):
-        qkv = _multiply(scale * functional.layer_norm(x, (d,)), block["attend"])  # (seeds, sequences, new, 3d)
-        q, k, v = (t.unflatten(-1, (heads, d // heads)).transpose(2, 3) for t in qkv.chunk(3, -1))
-        seen = functional.scaled_dot_product_attention(q, *cache.extend(index, k, v), mask)
-        x = x + _multiply(seen.transpose(2, 3).flatten(-2), block["attended"])
-        hidden = phi(activation)(_multiply(scale * functional.layer_norm(x, (d,)), block["expand"]))
-        if centred:
-            hidden = hidden - hidden.mean(-1, keepdim=True)
-        x = x + _multiply(hidden, block["contract"])
-    final = functional.layer_norm(x[:, :, -1], (d,))
+        if without != "attention":
+            qkv = _multiply(normalised(x), block["attend"])  # (seeds, sequences, new, 3d)
+            q, k, v = (t.unflatten(-1, (heads, d // heads)).transpose(2, 3) for t in qkv.chunk(3, -1))
+            seen = functional.scaled_dot_product_attention(q, *cache.extend(index, k, v), mask)
+            x = kept * x + _multiply(seen.transpose(2, 3).flatten(-2), block["attended"])
+        if without != "MLP":
+            hidden = phi(activation)(_multiply(normalised(x), block["expand"]))
+            if centred:
+                hidden = hidden - hidden.mean(-1, keepdim=True)
+            x = kept * x + _multiply(hidden, block["contract"])
     cache.tokens += new
-    return final @ weights["tokens"].transpose(1, 2), cache
+    return functional.layer_norm(x, (d,))
+
+
+def common_fraction(
+    weights: Weights, shape: Shape, texts: Tensor, activation: Activation, scale: float = 1.0, **options
+) -> Tensor:
+    """The fraction of the final state that is common to all texts and places: the squared length of the mean state
+    relative to the mean squared length, (seeds,), from 0 to 1.
+
+    texts (seeds, sequences, tokens) are fed to the network as they are, random ones for instance; `options` as in
+    `final_states`.
+    """
+    with torch.no_grad():
+        states = final_states(weights, shape, texts, activation, scale, **options).flatten(1, 2)
+    return states.mean(1).square().sum(-1) / states.square().sum(-1).mean(1)
 
 
 def write(
@@ -140,6 +186,7 @@ def write(
     length: int = 100,
     blocks: int | None = None,
     centred: bool = False,
+    without: str = "",
 ) -> Tensor:
     """Continue prompts (seeds, sequences) of one token each by `length` tokens, always the most likely: (seeds,
     sequences, length)."""
@@ -149,7 +196,9 @@ def write(
     token, cache, written = prompts[..., None], Cache(), []
     with torch.no_grad():
         for _ in range(length):
-            logits, cache = next_logits(weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred)
+            logits, cache = next_logits(
+                weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred, without=without
+            )
             token = logits.argmax(-1, keepdim=True)
             written.append(token)
     return torch.cat(written, -1)
@@ -165,6 +214,7 @@ def write_grid(
     length: int = 100,
     blocks: int | None = None,
     centred: bool = False,
+    without: str = "",
 ) -> Tensor:
     """`write` for several layer-normalisation scales at once, with the same weights and prompts (seeds, sequences):
     (scales, seeds, sequences, length), or for several activations (activations, scales, seeds, sequences, length)."""
@@ -178,7 +228,7 @@ def write_grid(
 
     written = write(
         weights, shape, prompts.to(scale.device).repeat(1, variants), side_by_side, scale.expand(len(prompts), -1),
-        length=length, blocks=blocks, centred=centred,
+        length=length, blocks=blocks, centred=centred, without=without,
     )  # fmt: skip
     grid = written.unflatten(1, (len(several), len(scales), sequences)).movedim(0, 2)
     return grid if several is activation else grid[0]
@@ -203,31 +253,15 @@ def mean_share(activation: Activation, shape: Shape, scale: float = 1.0) -> floa
     return mean / math.hypot(mean, std)
 
 
-def with_shares(
-    weights: Weights,
-    shape: Shape,
-    prompts: Tensor,
-    activation: Activation | Sequence[Activation],
-    shares: Sequence[float],
-    scale: float = 1.0,
-    *,
-    length: int = 100,
-) -> Tensor:
-    """`write` with a constant added to the activation's output, chosen so that its `mean_share` is each of `shares` in
-    turn (between -1 and 1, exclusive): (shares, seeds, sequences, length), or (activations, shares, ...) for several."""
-    if not all(-1 < share < 1 for share in shares):
-        raise ValueError(f"shares lie between -1 and 1, exclusive, not {list(shares)}")
-    several = [activation] if isinstance(activation, str) or callable(activation) else activation
-
-    def shifted(activation: Activation, share: float) -> Activation:
-        mean, std = hidden_moments(activation, shape, scale)
-        shift = std * share / math.sqrt(1 - share * share) - mean
-        return lambda x: phi(activation)(x) + shift
-
-    variants = [shifted(each, share) for each in several for share in shares]
-    grid = write_grid(weights, shape, prompts, variants, [scale], length=length)[:, 0]
-    grid = grid.unflatten(0, (len(several), len(shares)))
-    return grid if several is activation else grid[0]
+def with_share(activation: Activation, share: float, shape: Shape, scale: float = 1.0, size: float | None = None) -> Activation:
+    """The activation with a constant added to its output, such that its `mean_share` is `share` (between -1 and 1,
+    exclusive). With a `size` the output is also rescaled to this standard deviation first."""
+    if not -1 < share < 1:
+        raise ValueError(f"a share lies between -1 and 1, exclusive, not {share}")
+    mean, std = hidden_moments(activation, shape, scale)
+    size = std if size is None else size
+    shift = size * share / math.sqrt(1 - share * share)
+    return lambda x: (size / std) * (phi(activation)(x) - mean) + shift
 
 
 def _multiply(x: Tensor, weight: Tensor) -> Tensor:

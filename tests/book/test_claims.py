@@ -259,6 +259,14 @@ def test_slips_and_our_own_findings_have_words_of_their_own(shown):
     assert shown[0][1]["racing"]["verdict"] == "not reproduced"  # the record keeps what was measured
 
 
+def test_a_recorded_run_decides_and_the_page_says_its_own_verdict_in_brackets(shown):
+    claims.show(claim(note="more networks"), 3.0, "not reproduced", finding="reproduced")
+    claims.show(claim(), 2.0, "reproduced", finding="reproduced")
+    both, one = (data["text/html"] for data, _ in shown)
+    assert "reproduced (by a recorded run; on this page: not reproduced)</td>" in both and 'class="check reproduced ' in both
+    assert "reproduced</td>" in one
+
+
 def test_a_page_that_asks_the_network_is_stopped(tmp_path):
     import subprocess
     import sys

@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 
+import downloads
 import page_boxes
 import paper_pages
 import pytest
 import scoreboard
-from base import counted
+from base import MAIN, badge, counted
 from bs4 import BeautifulSoup
 
 from lib import claims
@@ -123,3 +124,30 @@ def test_figures_of_the_paper_are_found_by_our_captions(number, figure):
     }  # fmt: skip
     captions = {name: {"caption": f"**{opening}** Left, 1 and 9 **more**."} for name, opening in openings.items()}
     assert paper_pages.shows(captions, number) == figure
+
+
+def rows_shown_on(page) -> dict[str, str]:
+    """What the rows of an executed page say in their verdict column, by claim."""
+    outputs = (output for cell in pages.stored(page)["cells"] for output in cell.get("outputs", []))
+    tables = ("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+    soups = (BeautifulSoup(table, "html.parser") for table in tables if 'class="check' in table)
+    return {soup.table["id"]: soup.find("td", class_="verdict").text for soup in soups}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_one_statement_has_one_verdict_everywhere(directive, shown, part):
+    on_pages = {name: said for page in PAGES if page.name.startswith(f"{part}/") for name, said in rows_shown_on(page).items()}
+    taken_away = {row["id"]: row["verdict"] for row in downloads.table(pages.ROOT)}
+    front = directive(paper_pages.Papers, "book/intro").text()
+    opening = directive(paper_pages.Results, f"book/{part}/index").text()
+    board = shown["board"].find("details", attrs={"data-paper": part})
+    for claim, record in verdicts.rows(BOOK, [part]):
+        verdict = verdicts.verdict(claim, record)
+        word = claims.word(claim, verdict)
+        assert on_pages[claim.id].split(" (")[0] == word, f"{claim.id} on its page"
+        assert taken_away[claim.id] == verdict
+        assert word in board.find(id=f"row-{claim.id}").find(class_="verdict").text, f"{claim.id} on the scoreboard"
+        if claim.rank == "main":
+            said = badge(verdict, MAIN.get(verdict, verdict))
+            assert any(said in line and claim.result in line for line in front.splitlines()), f"{claim.id} on the front page"
+            assert f"{said} **{claim.result}**" in opening, f"{claim.id} on its paper's page"

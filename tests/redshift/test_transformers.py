@@ -122,18 +122,61 @@ def test_moments_have_closed_forms_for_relu_and_gaussian():
 
 
 def test_a_share_of_the_mean_is_a_constant_added_to_the_activation():
-    shape = Shape(width=16, heads=2, blocks=2, vocabulary=30)
-    weights = transformers.draw(shape, 3, seed=1)
-    prompts = transformers.draw_prompts(shape, 3, 2, seed=1)
+    shape, x = Shape(width=16), torch.linspace(-3, 3, 50, dtype=torch.float64)
     own = transformers.mean_share("relu", shape, 2.0)
-    written = transformers.with_shares(weights, shape, prompts, "relu", [own, 0.3], 2.0, length=12)
-    assert torch.equal(written[0], transformers.write(weights, shape, prompts, "relu", 2.0, length=12))
-    mean, std = transformers.hidden_moments("relu", shape, 2.0)
-    c = 0.3 * std / math.sqrt(1 - 0.09) - mean
-    assert torch.equal(written[1], transformers.write(weights, shape, prompts, lambda x: torch.relu(x) + c, 2.0, length=12))
-    assert transformers.mean_share(lambda x: torch.relu(x) + c, shape, 2.0) == pytest.approx(0.3, rel=1e-9)
+    same = transformers.with_share("relu", own, shape, 2.0)
+    assert torch.allclose(same(x), torch.relu(x), atol=1e-12)
+    shifted = transformers.with_share("relu", 0.3, shape, 2.0)
+    assert torch.allclose((shifted(x) - torch.relu(x)).diff(), torch.zeros(49, dtype=torch.float64), atol=1e-12)
+    assert transformers.mean_share(shifted, shape, 2.0) == pytest.approx(0.3, rel=1e-9)
+    sized = transformers.with_share("gelu", 0.0, shape, size=0.45)
+    assert transformers.hidden_moments(sized, shape) == pytest.approx((0, 0.45), abs=1e-9)
     with pytest.raises(ValueError, match="between -1 and 1"):
-        transformers.with_shares(weights, shape, prompts, "relu", [1.0])
+        transformers.with_share("relu", 1.0, shape)
+
+
+@pytest.mark.parametrize("part, matrix", [("attention", "attended"), ("MLP", "contract")])
+def test_a_part_taken_out_is_one_that_writes_zeros(part, matrix):
+    weights = transformers.draw(SMALL, 2, dtype=torch.float64)
+    tokens = torch.randint(50, (2, 3, 7), generator=torch.Generator().manual_seed(0))
+    out, _ = transformers.next_logits(weights, SMALL, tokens, "gelu", without=part)
+    silent = weights | {"blocks": [block | {matrix: torch.zeros_like(block[matrix])} for block in weights["blocks"]]}
+    zeros, _ = transformers.next_logits(silent, SMALL, tokens, "gelu")
+    assert torch.allclose(out, zeros, atol=1e-12)
+
+
+def test_without_residual_or_layer_norm_a_linear_block_is_a_product_of_matrices():
+    """With one token attention passes the values on; with a linear activation the rest is matrices."""
+    shape = Shape(width=16, heads=2, blocks=1, vocabulary=50)
+    weights = transformers.draw(shape, 1, dtype=torch.float64)
+    block = {name: matrix[0] for name, matrix in weights["blocks"][0].items()}
+    x = weights["tokens"][0, 7] + weights["positions"][0, 0]
+    normal = nn.functional.layer_norm
+
+    def attended(z):
+        return block["attended"] @ block["attend"][32:] @ z
+
+    def mlp(z):
+        return block["contract"] @ block["expand"] @ z
+
+    bare = x + attended(x)
+    expected = {"layer norm": bare + mlp(bare), "residual": mlp(normal(attended(normal(x, (16,))), (16,)))}
+    for part, state in expected.items():
+        final = transformers.final_states(weights, shape, torch.tensor([[[7]]]), lambda z: z, without=part)
+        assert torch.allclose(final[0, 0, 0], normal(state, (16,)), atol=1e-10)
+    with pytest.raises(ValueError, match="without is one of"):
+        transformers.final_states(weights, shape, torch.tensor([[[7]]]), "relu", without="heads")
+
+
+def test_the_common_fraction_is_one_for_equal_texts_and_small_for_unrelated_states():
+    weights = transformers.draw(SMALL, 2, dtype=torch.float64)
+    one = torch.full((2, 5, 1), 7)
+    assert torch.allclose(transformers.common_fraction(weights, SMALL, one, "gelu"), torch.ones(2, dtype=torch.float64))
+    wide = Shape(width=64, heads=4, blocks=1, vocabulary=500)
+    texts = torch.randint(500, (2, 40, 1), generator=torch.Generator().manual_seed(0))
+    weights = transformers.draw(wide, 2)
+    weights["positions"].zero_()
+    assert float(transformers.common_fraction(weights, wide, texts, "tanh", without="attention").max()) < 0.1
 
 
 def test_activations_side_by_side_write_what_each_writes_alone():
@@ -144,6 +187,3 @@ def test_activations_side_by_side_write_what_each_writes_alone():
     alone = [transformers.write_grid(weights, SMALL, prompts, each, [0.5, 4.0], **options) for each in several]
     assert together.shape == (3, 2, 2, 2, 10) and torch.equal(together, torch.stack(alone))
     assert not torch.equal(together[0], together[1])
-    together = transformers.with_shares(weights, SMALL, prompts, several, [0.0, 0.5], 2.0, length=10)
-    alone = [transformers.with_shares(weights, SMALL, prompts, each, [0.0, 0.5], 2.0, length=10) for each in several]
-    assert torch.equal(together, torch.stack(alone))
