@@ -1,7 +1,8 @@
 """How nbval compares a page's new outputs with the committed ones, and the environment of its kernels.
 
 Verdict cells are compared as text: claim, expectation, verdict. Measured numbers may differ in their last digits between
-machines, so they are compared by value instead: within 5 %, or a quarter of the claim's own tolerance or bound.
+machines, so they are compared by value instead: within 5 %, or a quarter of the claim's own tolerance or bound, or of
+the half-width of its interval over seeds.
 """
 
 import os
@@ -17,16 +18,17 @@ SLACK = 0.05
 os.environ.update(kernel_environment(Path(__file__).resolve().parent.parent))  # nbval's kernels inherit it
 
 
-def agree(claim: claims.Claim, old, new) -> bool:
-    """Whether two measurements of a claim are the same number for all that matters."""
-    old, new = claims.parts(old), claims.parts(new)
+def agree(claim: claims.Claim, stored: dict, again: dict) -> bool:
+    """Whether two records of a claim hold the same numbers for all that matters."""
+    old, new = claims.parts(stored["measured"]), claims.parts(again["measured"])
     if set(old) != set(new):
         return False
     kind, low, high = claims.relation(claim)
     if kind == "true":
         return old == new
     width = (high - low) / 2 if kind in ("=", "in") else abs(high if kind == "<" else low)
-    return all(abs(old[part] - new[part]) <= max(SLACK * abs(old[part]), width / 4) for part in old)
+    over = {part: (one["high"] - one["low"]) / 2 for part, one in claims.intervals(stored.get("interval")).items()}
+    return all(abs(old[part] - new[part]) <= max(SLACK * abs(old[part]), width / 4, over.get(part, 0) / 4) for part in old)
 
 
 def drift(test: list, reference: list) -> list[str]:
@@ -38,7 +40,7 @@ def drift(test: list, reference: list) -> list[str]:
     return [
         f"{name}: stored {known[name].show(old[name]['measured'])}, measured {known[name].show(new[name]['measured'])}"
         for name in old
-        if old[name]["verdict"] != new[name]["verdict"] or not agree(known[name], old[name]["measured"], new[name]["measured"])
+        if old[name]["verdict"] != new[name]["verdict"] or not agree(known[name], old[name], new[name])
     ]
 
 

@@ -1,11 +1,14 @@
 """Execution of pages in fresh kernels: reruns that change no byte, pages that fail, nbval over damaged notebooks."""
 
+import importlib.util
 import json
 import os
 import re
 
 import pytest
+from nbval import plugin
 
+from lib import claims
 from lib.book import execute, pages
 
 pytestmark = pytest.mark.slow
@@ -101,3 +104,19 @@ def test_nbval_notices_every_damage_but_the_last_digits(executed):
     done = executed.run("--nbval-lax", "--nbval-current-env", *files, module="pytest")
     failed = set(re.findall(r"^FAILED book/paper/(\w+)\.ipynb", done.stdout, re.M))
     assert failed == {"record", "text", "number"} and "Cell outputs differ" in done.stdout, done.stdout + done.stderr
+
+
+def test_numbers_of_a_rerun_agree_within_their_noise_and_not_beyond(monkeypatch):
+    for name in ("compare_outputs", "sanitize"):  # book/conftest.py replaces them; the end of this test restores them
+        monkeypatch.setattr(plugin.IPyNbCell, name, getattr(plugin.IPyNbCell, name))
+    spec = importlib.util.spec_from_file_location("conftest_of_the_book", pages.ROOT / "book" / "conftest.py")
+    compare = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(compare)
+
+    about = dict(id="one", page="page", where="Fig. 1", claim="It is so.", reason="the sign", verdict="reproduced", author="paper")
+    sign = claims.Claim(**about, expect="> 0")
+    stored = {"measured": 0.10, "interval": {"mean": 0.10, "low": 0.02, "high": 0.18, "seeds": 5}}
+    assert compare.agree(sign, stored, {"measured": 0.119}) and not compare.agree(sign, stored, {"measured": 0.121})
+    assert compare.agree(sign, {"measured": 0.10}, {"measured": 0.1049})
+    assert not compare.agree(sign, {"measured": 0.10}, {"measured": 0.1051})
+    assert compare.agree(claims.Claim(**about, expect="< 1"), {"measured": 0.1}, {"measured": 0.34})
