@@ -113,7 +113,9 @@ def test_numbers_of_a_rerun_agree_within_their_noise_and_not_beyond(monkeypatch)
     compare = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(compare)
 
-    about = dict(id="one", page="page", where="Fig. 1", claim="It is so.", reason="the sign", verdict="reproduced", author="paper")
+    about = dict(
+        id="one", page="page", where="Fig. 1", claim="It is so.", reason="the sign", verdict="reproduced", author="paper"
+    )
     sign = claims.Claim(**about, expect="> 0")
     stored = {"measured": 0.10, "interval": {"mean": 0.10, "low": 0.02, "high": 0.18, "seeds": 5}}
     assert compare.agree(sign, stored, {"measured": 0.119}) and not compare.agree(sign, stored, {"measured": 0.121})
