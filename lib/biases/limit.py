@@ -49,7 +49,7 @@ def gates_flipped(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel on training items, diagonalised, and its values towards test items: what `predicted` needs of the data."""
+    """A kernel K = V diag(values) Vᵀ on training items, and its values towards test items: what `predicted` needs of the data."""
 
     values: Tensor  # (items,) eigenvalues
     vectors: Tensor  # (items, items)
@@ -139,6 +139,6 @@ def linearised(
 
 
 def _ridge(square: Tensor, y: Tensor, ridge: float) -> Tensor:
-    """(square + ridge)^-1 y for a symmetric matrix, which is overwritten."""
+    """(square + ridge · 1)⁻¹ y for a symmetric matrix (n, n), which is overwritten, and y (n,)."""
     square.diagonal().add_(ridge)
     return torch.cholesky_solve(y[:, None], torch.linalg.cholesky(square))[:, 0]

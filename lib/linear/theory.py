@@ -68,7 +68,8 @@ def mode_strength(t: Real, s: Real, d: Real, a0: Real, tau: Real = 1.0) -> Tenso
     """Strength of one singular mode of a two-layer network after training for time `t`.
 
     Solves tau da/dt = 2a(s - ad) from a(0) = a0: a sigmoid that starts at `a0` and converges to s/d.
-    `s` and `d` are the mode's input-output and input singular values; all arguments broadcast.
+    `s` and `d` are the mode's input-output and input singular values; all arguments broadcast. For all modes at many
+    times give the times an axis of their own: t[:, None] (times, 1) beside s, d, a0 (modes,) makes (times, modes).
     Neural Race Eq. 21 · Make Haste Slowly Eq. 7 · Early Linearization Eq. 7.
     """
     t, s, d, a0, tau = map(real, (t, s, d, a0, tau))
