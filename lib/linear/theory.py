@@ -1,4 +1,5 @@
-"""Closed forms of learning in deep linear networks, beside the simulation that they predict.
+"""Closed forms of learning in deep linear networks (Saxe, McClelland and Ganguli 2014; Neural Race Eqs 7, 21; Make Haste
+Slowly Eqs 4-7; Early Linearization Eqs 7, 13).
 
 A network without non-linearities sees its data only through two correlation matrices. Their singular vectors split
 learning into independent *modes*, each of which follows a curve; `chains` has the simulation that they predict.

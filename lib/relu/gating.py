@@ -1,6 +1,6 @@
 """Which items switch which units on: gating patterns, unit states, and their clusters (Make Haste Slowly, Algorithm 1).
 
-Patterns are booleans (..., units, items), of the networks of this room (`gates`) and of any torch module (`gates_of`).
+Patterns are booleans (..., units, items), of the networks of this package (`gates`) and of any torch module (`gates_of`).
 """
 
 from collections.abc import Sequence

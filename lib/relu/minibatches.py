@@ -1,6 +1,6 @@
 """Two-layer networks trained on images by minibatch gradient descent, with and without a constant pixel, side by side.
 
-Images are rows here, unlike in the rest of the room: x (images, pixels), y (images, outputs), in single precision. Network k
+Images are rows here, unlike in the rest of the package: x (images, pixels), y (images, outputs), in single precision. Network k
 starts from the same weights and sees the same batches whatever the constant and the activation, so that only these differ.
 Bias-mediated early linearization, Section 3 and Appendices C and E.
 """
