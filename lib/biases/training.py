@@ -194,7 +194,10 @@ def _towards_units(error: Tensor, a: Tensor, h: Tensor) -> Tensor:
 def _train(
     weights: list[Tensor], gradient: Gradient, items: int, epochs: int, batch: int, rate: float, seed: int, constant_rate: bool
 ) -> Tensor:
-    """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds)."""
+    """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds).
+
+    Stops with a FloatingPointError after training if a loss was not finite.
+    """
     per_epoch = math.ceil(items / batch)
     steps, seen, chosen = epochs * per_epoch, [], batches(items, batch, epochs, seed)
 
@@ -205,4 +208,7 @@ def _train(
 
     adam = Adam(rate, schedule=None if constant_rate else cosine(steps))
     descend(weights, slopes, update=adam, steps=steps)
-    return torch.stack(seen).view(epochs, per_epoch, -1).mean(1)
+    curve = torch.stack(seen).view(epochs, per_epoch, -1).mean(1)
+    if not curve.isfinite().all():
+        raise FloatingPointError("the loss is not finite: look for NaN or infinity in x and y, or try a smaller rate")
+    return curve
