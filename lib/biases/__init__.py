@@ -1,4 +1,4 @@
-"""Random weights and learned biases: networks that learn one number per unit.
+"""Random weights and learned biases (Williams et al.): networks that learn one number per unit.
 
 `networks` are frozen, `training` learns their biases, masks or everything. `universality` has the constructions behind the
 universality theorems, `limit` the theory of many units, `gated` the closed form of learning with fixed gates, `recurrent` the

@@ -48,7 +48,7 @@ def descend_biases(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Gated:
     """The network with its gates held fixed on x: answers A (G · (W x + b)), linear in b.
 
@@ -60,6 +60,10 @@ class Gated:
     pull: Tensor  # r, minus the gradient at b = 0, (seeds, units)
     rates: Tensor
     axes: Tensor
+
+    def __repr__(self) -> str:
+        seeds, units, modes = self.axes.shape
+        return f"Gated({seeds} networks, {units} units, {modes} modes)"
 
     def bias_at(self, t: Tensor | float, start: Tensor | None = None) -> Tensor:
         """The biases (times, seeds, units) after gradient flow for the times t (times,), from `start` (seeds, units) or zero.

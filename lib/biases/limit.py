@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lib.biases.networks import Frozen, PreActivations, per_unit, pre_activations
+from lib.biases.networks import Frozen, PreActivations, pre_activations
 from lib.linear import axes
 
 
@@ -35,25 +35,16 @@ def gate_kernel(x: Tensor, other: Tensor) -> Tensor:
     return (math.pi - torch.arccos((x @ other.mT / lengths).clamp(-1, 1))) / (2 * math.pi)
 
 
-def shared_gates(network: Frozen, x: Tensor, other: Tensor) -> Tensor:
-    """Share (items, others) of a network's units that are active on both items at zero bias: the kernel of N units."""
-    one, two = ((pre_activations("shared_gates", network, v) > 0).float() for v in (x, other))
-    return (one @ two.mT).double().mean(0) / network.units  # sums are whole numbers, exact in float32
-
-
-def gates_flipped(network: Frozen, bias: Tensor, x: Tensor | PreActivations) -> float:
-    """Share of pairs of a unit and an item whose gate learning has turned; zero as long as the network is linear in b."""
-    z = pre_activations("gates_flipped", network, x)
-    return float(((z > 0) != (z + per_unit("gates_flipped", network, bias=bias)[:, None] > 0)).double().mean())
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Kernel:
-    """A kernel on training items, diagonalised, and its values towards test items: what `predicted` needs of the data."""
+    """A kernel K = V diag(values) Vᵀ on training items, and its values towards test items: what `predicted` needs of the data."""
 
     values: Tensor  # (items,) eigenvalues
     vectors: Tensor  # (items, items)
     across: Tensor  # (tests, items) kernel of test items with training items, in the basis of `vectors`
+
+    def __repr__(self) -> str:
+        return f"Kernel({len(self.values)} training items, {len(self.across)} test items)"
 
     @staticmethod
     def of_gates(x: Tensor, x_test: Tensor) -> "Kernel":
@@ -62,13 +53,16 @@ class Kernel:
         return Kernel(values.clamp(min=0), vectors, gate_kernel(x_test, x) @ vectors)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Prediction:
     """Mean outputs (tests, outputs) over networks, and the variance (tests,) of each output between networks."""
 
     mean: Tensor
     variance: Tensor
     ridge: float  # the kernel's ridge at which it equals the mean network
+
+    def __repr__(self) -> str:
+        return f"Prediction({len(self.mean)} test items, {self.mean.shape[1]} outputs, ridge {self.ridge:.4g})"
 
     def error(self, y: Tensor) -> float:
         """Mean over test items of the squared error, summed over outputs, that a single network is expected to have."""
@@ -139,6 +133,6 @@ def linearised(
 
 
 def _ridge(square: Tensor, y: Tensor, ridge: float) -> Tensor:
-    """(square + ridge)^-1 y for a symmetric matrix, which is overwritten."""
+    """(square + ridge · 1)⁻¹ y for a symmetric matrix (n, n), which is overwritten, and y (n,)."""
     square.diagonal().add_(ridge)
     return torch.cholesky_solve(y[:, None], torch.linalg.cholesky(square))[:, 0]

@@ -2,7 +2,8 @@
 
     y = A (mask · relu(W x + bias))
 
-W and A are drawn once. Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*, Section 3.
+W (units, inputs) and A (outputs, units) are drawn once, `bias` and `mask` (units,) are learned.
+Williams et al., *Expressivity of Neural Networks with Random Weights and Learned Biases*, Section 3.
 
 Inputs are rows, x (items, inputs), or their `PreActivations`; pictures (items, height, width) are flattened. Ensembles are the
 first axis: w (seeds, units, inputs), biases and masks (seeds, units), outputs (seeds, items, outputs). NumPy arrays are
@@ -93,6 +94,8 @@ def parameter_counts(units: int, inputs: int, outputs: int) -> dict[str, int]:
 
 class PreActivations:
     """W x of every item, computed once, since W never changes: `values` (seeds, items, units) times `scale` (seeds, items, 1).
+
+    Give it in the place of x wherever several trainings or measurements share a network and its inputs.
 
     "int16" is 16-bit fixed point in each item's own range, with an error of at most 1/65534 of the item's largest
     pre-activation; "float32" and "float64" are exact, and "float64" is computed in double precision too. Without a `dtype` it

@@ -30,8 +30,9 @@ ORDER, STARTS = 2**30, 2**29  # streams of random numbers that no network's weig
 class Learned:
     """What an ensemble has learned: `bias` and `mask` are (seeds, units), `loss` (epochs, seeds) on the training batches.
 
-    `soft` is the mask before it was cut at one half. `network` and `output_bias` (seeds, outputs) are the frozen weights and
-    zero, except after full training.
+    `soft` is the mask before it was cut at one half; after `train_biases` both are one. `network` and `output_bias` (seeds,
+    outputs) are the frozen weights and zero, except after full training. Outputs for other inputs x are
+    answers(learned.network, learned.bias, x, learned.mask, learned.output_bias).
     """
 
     network: Frozen
@@ -90,10 +91,10 @@ def train_masks(
     seed: int = 0,
     constant_rate: bool = False,
 ) -> Learned:
-    """Learn masks: sigmoid(slope · s) while training, with a slope that grows geometrically; s > 0 in the end. Appendix G.
+    """Learn masks: sigmoid(slope · s) while training, s > 0 in the end. Appendix G.
 
-    Biases are zero. `start` (seeds, units) are the initial s, uniform in [-0.1, 0.1] if not given (the paper's choice). The
-    rest as in `train_biases`.
+    The slope grows geometrically from slopes[0] to slopes[1], so that masks become sharp; biases are zero. `start` (seeds,
+    units) are the initial s, uniform in [-0.1, 0.1] if not given (the paper's choice). The rest as in `train_biases`.
     """
     data, y = _prepared("train_masks", network, data, y, loss)
     drawn = Streams(network.seeds, seed, STARTS + network.first).uniform(network.units, low=-0.1, high=0.1)
@@ -151,7 +152,8 @@ def train_fully(
 
 
 def batches(items: int, batch: int, epochs: int, seed: int = 0) -> Iterator[Tensor]:
-    """The items of each batch, in another random order in every epoch; the last batch of an epoch may be a short one."""
+    """Indices of the items of each batch, (batch,), in another random order in every epoch; the last batch of an epoch may be
+    a short one."""
     order = Streams(1, seed, ORDER)
     for _ in range(epochs):
         yield from order.permutation(items)[0].split(batch)
@@ -192,7 +194,10 @@ def _towards_units(error: Tensor, a: Tensor, h: Tensor) -> Tensor:
 def _train(
     weights: list[Tensor], gradient: Gradient, items: int, epochs: int, batch: int, rate: float, seed: int, constant_rate: bool
 ) -> Tensor:
-    """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds)."""
+    """Train `weights` in place by Adam on batches in random order; returns the mean loss of each epoch, (epochs, seeds).
+
+    Stops with a FloatingPointError after training if a loss was not finite.
+    """
     per_epoch = math.ceil(items / batch)
     steps, seen, chosen = epochs * per_epoch, [], batches(items, batch, epochs, seed)
 
@@ -203,4 +208,7 @@ def _train(
 
     adam = Adam(rate, schedule=None if constant_rate else cosine(steps))
     descend(weights, slopes, update=adam, steps=steps)
-    return torch.stack(seen).view(epochs, per_epoch, -1).mean(1)
+    curve = torch.stack(seen).view(epochs, per_epoch, -1).mean(1)
+    if not curve.isfinite().all():
+        raise FloatingPointError("the loss is not finite: look for NaN or infinity in x and y, or try a smaller rate")
+    return curve

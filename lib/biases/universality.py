@@ -186,8 +186,7 @@ def log10_recurrent_width(n: int, rest: int, near: float, gamma: float) -> float
     low, high = math.log(n), (needed + math.lgamma(n + 1)) / n + math.log(n) + 1
     for _ in range(100):
         middle = (low + high) / 2
-        width = math.exp(middle) if middle < 30 else math.inf
-        many = math.lgamma(width + 1) - math.lgamma(width - n + 1) if width < math.inf else n * middle
+        many = sum(math.log(math.exp(middle) - k) for k in range(n)) if middle < 30 else n * middle  # ln width!/(width - n)!
         low, high = (middle, high) if many - math.lgamma(n + 1) < needed else (low, middle)
     return high / math.log(10)
 

@@ -1,4 +1,4 @@
-"""How complex is a function? One number per function, many functions at once.
+"""How complex is a function? One number per function, many functions at once (Neural Redshift, Section 2).
 
 `measures`: `of(function or values)`, every measure by its name. `spectra`: mean frequency in the Fourier and the cosine
 transform. `polynomials`: mean order in Chebyshev and Legendre polynomials. `sequences`: Lempel-Ziv phrases. `rank`: the

@@ -187,7 +187,9 @@ def flow(
 ) -> dict[str, Tensor]:
     """The race: singular values of every edge at `times`, dict of (times, modes) (Neural Race Eq. 10).
 
-    `start` is one number for all edges and modes, or a dict from edge to (modes,). Mode by mode,
+    `start` is one number for all edges and modes, or a dict from edge to (modes,). Small Gaussian weights of standard
+    deviation σ around one hidden layer of n units start like σ √(n/2) on both of its edges (`linear.initial_strength`
+    is the square of this). Mode by mode,
     tau db_e/dt = Σ_p Π_{k in p, k ≠ e} b_k [s_p - Σ_j b_j d_jp]: Eq. 10 with its products read entry by entry.
     """
     paths, names = network.paths, list(network.edges)

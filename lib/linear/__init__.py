@@ -1,4 +1,4 @@
-"""Deep linear networks: what they learn, when, and from which start.
+"""Deep linear networks (Saxe, McClelland and Ganguli 2014, and all five papers): what they learn, and when.
 
 Closed forms of learning in modes (`theory`) beside the chains of matrices that they predict (`chains`); gradient descent
 or Adam for whole ensembles with a recording (`descent`); how alike two learning curves are (`curves`); random draws that

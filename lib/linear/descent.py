@@ -1,4 +1,4 @@
-"""The trainer of all rooms: gradient descent, momentum or Adam for whole ensembles, and a recording of what was observed.
+"""The trainer of all packages: gradient descent, momentum or Adam for whole ensembles, and a recording of what was observed.
 
 `descend` knows nothing about models: it is given the weights, with any ensemble axes, and a function that returns their
 gradients. Each network learns as it would alone, because every update rule acts on each number by itself.

@@ -1,4 +1,4 @@
-"""What tensors look like, said once at a function's door and checked there.
+"""Shapes of tensors, declared once with `@axes` at a public function and checked there.
 
     @axes(x="features items", y="outputs items")
     def correlations(x, y): ...

@@ -1,4 +1,5 @@
-"""Closed forms of learning in deep linear networks, beside the simulation that they predict.
+"""Closed forms of learning in deep linear networks (Saxe, McClelland and Ganguli 2014; Neural Race Eqs 7, 21; Make Haste
+Slowly Eqs 4-7; Early Linearization Eqs 7, 13).
 
 A network without non-linearities sees its data only through two correlation matrices. Their singular vectors split
 learning into independent *modes*, each of which follows a curve; `chains` has the simulation that they predict.
@@ -68,7 +69,8 @@ def mode_strength(t: Real, s: Real, d: Real, a0: Real, tau: Real = 1.0) -> Tenso
     """Strength of one singular mode of a two-layer network after training for time `t`.
 
     Solves tau da/dt = 2a(s - ad) from a(0) = a0: a sigmoid that starts at `a0` and converges to s/d.
-    `s` and `d` are the mode's input-output and input singular values; all arguments broadcast.
+    `s` and `d` are the mode's input-output and input singular values; all arguments broadcast. For all modes at many
+    times give the times an axis of their own: t[:, None] (times, 1) beside s, d, a0 (modes,) makes (times, modes).
     Neural Race Eq. 21 · Make Haste Slowly Eq. 7 · Early Linearization Eq. 7.
     """
     t, s, d, a0, tau = map(real, (t, s, d, a0, tau))

@@ -1,5 +1,6 @@
 """Random networks of infinite width are Gaussian processes: their mean complexity without drawing a single network.
 
+The theory beside Neural Redshift, Sections 2 and 3; kernels of Cho and Saul (2009, ReLU) and C. K. I. Williams (1997, erf).
 `fourier` and `cosine` are the twins of `random_networks.images` followed by `complexity.fourier` and `complexity.cosine`,
 for Gaussian weights and biases: whatever its shape, a prior enters by its variances alone.
 """

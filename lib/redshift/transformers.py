@@ -82,7 +82,11 @@ def draw(
 
 
 def draw_prompts(shape: Shape, seeds: int, sequences: int, *, seed: int = 0) -> Tensor:
-    """Prompts of one random token each, the same for every model with this vocabulary: (seeds, sequences), int64."""
+    """Prompts of one random token each, the same for every model with this vocabulary: (seeds, sequences), int64.
+
+    With the `seed` of `draw` they come from the same random bits as the first few of its token embeddings, which changes no
+    average; another seed makes them independent.
+    """
     return Streams(seeds, seed).integers(shape.vocabulary, sequences)
 
 

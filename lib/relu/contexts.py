@@ -131,9 +131,10 @@ def common_mean_modes(x: Tensor, y: Tensor, items: int) -> linear.Modes:
 
 @axes(sigma="modes", open_in="pathways contexts")
 def vector_race_discrete(steps: int, sigma: Tensor, open_in: Tensor, a0: Tensor | float, step: float) -> Tensor:
-    """Every pathway of every item mode as an arrow that grows and turns: (steps + 1, modes, pathways, contexts + 1).
+    """Every pathway of every item mode as a vector that grows and turns: (steps + 1, modes, pathways, contexts + 1).
 
-    Within one item mode a pathway is a rank-one map with an output direction m (common block, then own blocks). Small
+    Within one item mode (singular value `sigma`, (modes,)) a pathway, open in the contexts `open_in` (pathways, contexts),
+    is a rank-one map with an output direction m (common block, then the contexts' own blocks), its "arrow". Small
     weights are balanced, |W1|² = |W2|² = |m|, so gradient flow on both layers is closed in m:
 
         tau dm/dt = |m| c + (m·c) m / |m|,     c = what is left to learn, summed over the pathway's open contexts,

@@ -1,6 +1,6 @@
 """Which items switch which units on: gating patterns, unit states, and their clusters (Make Haste Slowly, Algorithm 1).
 
-Patterns are booleans (..., units, items), of the networks of this room (`gates`) and of any torch module (`gates_of`).
+Patterns are booleans (..., units, items), of the networks of this package (`gates`) and of any torch module (`gates_of`).
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from lib.relu.networks import preactivation
 
 
 def gates(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) -> Tensor:
-    """Which items switch which units of hidden layer `layer` on: (..., units, items), boolean.
+    """Which items switch which units of hidden layer `layer` on, z > 0: (..., units, items), boolean.
 
     Make Haste Slowly's step(h). The options are those of `preactivation`.
     """
@@ -83,7 +83,11 @@ def unit_states(on: Tensor, weight: Tensor | None = None) -> dict[str, Tensor]:
 
 @axes(on="units items", weight="units")
 def effective_gates(on: Tensor, weight: Tensor) -> Tensor:
-    """How many different gates a layer has, (...): exp of the entropy of the distribution of `weight` over those in `on`."""
+    """Effective number of different gates in a layer, (...): exp of the entropy of the distribution of weight over gates.
+
+    `on` (..., units, items) is what `gates` returns, `weight` (..., units) what `unit_weight` returns, for instance. Units
+    with the same gate count as one: n gates of equal weight give n.
+    """
     _, code = on.reshape(-1, on.shape[-1]).unique(dim=0, return_inverse=True)  # a number for each different gate
     code, order = code.reshape(on.shape[:-1]).sort(dim=-1, stable=True)  # units with the same gate side by side
     group = torch.nn.functional.pad((code[..., 1:] != code[..., :-1]).cumsum(-1), (1, 0))

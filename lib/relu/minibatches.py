@@ -1,6 +1,6 @@
 """Two-layer networks trained on images by minibatch gradient descent, with and without a constant pixel, side by side.
 
-Images are rows here, unlike in the rest of the room: x (images, pixels), y (images, outputs), in single precision. Network k
+Images are rows here, unlike in the rest of the package: x (images, pixels), y (images, outputs), in single precision. Network k
 starts from the same weights and sees the same batches whatever the constant and the activation, so that only these differ.
 Bias-mediated early linearization, Section 3 and Appendices C and E.
 """
@@ -39,8 +39,11 @@ def prepared(images: Images, how: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 @dataclass
 class Ensemble:
-    """Networks for every constant and every seed, constants first; `weights` [w1 (networks, hidden, pixels + 1), w2
-    (networks, outputs, hidden)] are changed in place by training."""
+    """Networks ŷ = W2 φ(W1 [x, constant]) for every constant and every seed, constants first.
+
+    `weights` [w1 (networks, hidden, pixels + 1), w2 (networks, outputs, hidden)] are changed in place by training. The last
+    column of w1 belongs to the constant pixel, which is not part of x (images, pixels).
+    """
 
     weights: list[Tensor]
     constant: Tensor  # (networks,) the size of the constant pixel, the last one
@@ -48,17 +51,18 @@ class Ensemble:
     activation: str = "relu"  # or "linear"
 
     def hidden(self, x: Tensor) -> Tensor:
-        """(networks, images, hidden). The constant pixel is added after the product, so that x is never copied."""
+        """Hidden activity for x (images, pixels): (networks, images, hidden). The constant is added after the product, so
+        that x is never copied."""
         h = x @ self.weights[0][..., :-1].mT
         h += (self.constant[:, None] * self.weights[0][..., -1])[:, None]
         return h.relu_() if self.activation == "relu" else h
 
     def answers(self, x: Tensor) -> Tensor:
-        """(networks, images, outputs)."""
+        """Outputs for x (images, pixels): (networks, images, outputs)."""
         return self.hidden(x) @ self.weights[1].mT
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """Half the squared error per image, (networks,)."""
+        """Half the squared error, summed over outputs and averaged over images, (networks,); y (images, outputs)."""
         return _loss(self.answers(x), y)
 
     def loss_and_error(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -30,7 +30,7 @@ Array = Tensor | np.ndarray
 
 
 class Layer(NamedTuple):
-    """How a layer turns what it is given into what it hands on."""
+    """How a layer computes its activity: φ(W h + bias · w), with w the matrix's last column where `bias` is not zero."""
 
     bias: float
     activation: str  # one of the ACTIVATIONS; that of the last layer is "linear"
@@ -74,7 +74,7 @@ def preactivation(
     activation: str | Sequence[str] = "relu",
     fixed: Sequence[Tensor | None] | None = None,
 ) -> Tensor:
-    """Input to the nonlinearity of layer `layer`, counted from 0, (..., units, items).
+    """Input z = W h to the nonlinearity of layer `layer`, counted from 0, (..., units, items), of the activity h below it.
 
     `activation` is one of the ACTIVATIONS; a sequence gives one to each hidden layer. "gated" multiplies hidden layer l by the
     given gates fixed[l] (..., units, items), whatever its input; None stands for a layer that is always on.
@@ -89,14 +89,17 @@ def preactivation(
 
 
 def hidden(weights: Sequence[Tensor], x: Tensor, layer: int = 0, **kind: Any) -> Tensor:
-    """What hidden layer `layer` hands on, (..., units, items)."""
+    """Activity h = φ(z) of hidden layer `layer`, counted from 0, (..., units, items); options as in `preactivation`."""
     z = preactivation(weights, x, layer, **kind)
     return _activated(z, _layers(weights, z, **kind)[layer])
 
 
 @axes(x="features items")
 def output(weights: Sequence[Tensor], x: Tensor, **kind: Any) -> Tensor:
-    """What the network answers, (..., outputs, items); large ensembles are asked one after the other, which bounds memory."""
+    """Outputs ŷ of the network for x, (..., outputs, items); options as in `preactivation`.
+
+    The networks of a large ensemble are evaluated one after the other, which bounds memory.
+    """
     many = max(w.shape[:-1].numel() for w in weights) * x.shape[-1] > MANY
     if many and weights[0].ndim > 2 and x.ndim in (2, weights[0].ndim) and kind.get("fixed") is None:
         inputs = x.expand(len(weights[0]), *x.shape[-2:] if x.ndim == 2 else x.shape[1:])
@@ -106,7 +109,7 @@ def output(weights: Sequence[Tensor], x: Tensor, **kind: Any) -> Tensor:
 
 @axes(x="features items", y="outputs items")
 def loss(weights: Sequence[Tensor], x: Tensor, y: Tensor, *, reduction: str = "mean", **kind: Any) -> Tensor:
-    """Half the squared error, summed over outputs and averaged or summed over items: one number per network, (...)."""
+    """L = ½ Σ (ŷ - y)², summed over outputs and averaged or summed over items: one number per network, (...)."""
     return _loss(output(weights, x, **kind), y, _share(reduction, x))
 
 
@@ -144,7 +147,7 @@ def _on_data(
 
 
 def forward(weights: Sequence[Array], layers: Sequence[Layer], x: Array) -> list[Array]:
-    """What each layer is given, (..., units, items), and last what the network answers; for arrays and tensors."""
+    """The input of each layer, (..., units, items), x first, and last the outputs; for arrays and tensors."""
     given = [x]
     for w, layer in zip(weights, layers, strict=True):
         given.append(_activated(_weighted(w, given[-1], layer), layer))
@@ -209,8 +212,8 @@ def train(
 
 
 def schedule(duration: float, step: float, looks: int) -> dict[str, float | int]:
-    """{step, steps, every} for `train`: steps of size `step` for a time of `duration`, seen at `looks` even moments, by
-    rounding the number of steps to a multiple of `looks`."""
+    """{step, steps, every} for `train`: steps of size `step` for a time of `duration`, recorded at `looks` evenly spaced
+    moments; the number of steps is rounded to a multiple of `looks`."""
     every = max(1, round(duration / step / looks))
     return {"step": step, "steps": looks * every, "every": every}
 
@@ -218,7 +221,8 @@ def schedule(duration: float, step: float, looks: int) -> dict[str, float | int]
 def into_column_space(y: Tensor) -> tuple[Tensor, Tensor]:
     """(basis, coordinates): an orthonormal basis (outputs, rank) of y's columns and y in it, (rank, items).
 
-    A rotation of the outputs leaves a squared loss as it is, so training on `coordinates` is training on y, only cheaper.
+    A rotation of the outputs leaves a squared loss as it is, so training on `coordinates` is training on y, with fewer
+    outputs. Exact if the readout starts in the span of y's columns; else up to the small part that starts outside.
     """
     u, s, _ = torch.linalg.svd(y, full_matrices=False)
     basis = u[:, s > s[0] * max(1e-10, max(y.shape) * torch.finfo(y.dtype).eps)]

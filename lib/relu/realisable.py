@@ -121,7 +121,7 @@ def count_chains(items: int, contexts: int) -> int:
 
 @axes(gates="items contexts")
 def kinds(gates: Tensor) -> dict[str, Tensor]:
-    """What a gate (..., items, contexts) listens to, boolean (...) each; every gate has exactly one kind.
+    """On what a gate (..., items, contexts) depends, boolean (...) each; every gate has exactly one kind.
 
     never · always · context (only the context matters) · item (only the item matters) · point (one data point) · mixed.
     """

@@ -1,6 +1,7 @@
-"""What hidden activations look like: their geometry, and what explains them.
+"""The geometry of hidden activations: Gram matrices, distances between items, maps by multi-dimensional scaling, R².
 
-Activations are h (..., units, items). Leading dimensions are ensembles.
+Activations are h (..., units, items); leading dimensions are ensembles. Make Haste Slowly, Fig. 4; Early Linearization,
+Appendix D (`variance_explained`).
 """
 
 import torch

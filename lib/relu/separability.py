@@ -1,4 +1,4 @@
-"""The race between a straight and a bent solution: two gated networks on the separability task, solved by hand.
+"""The race between a linear and a nonlinear solution: two gated networks on the separability task, solved by hand.
 
 Four points form an XOR of size `amplitude` in two dimensions and are pulled apart along a third by a `margin`
 (`tasks.separability`). One gated network has a pathway per class (a straight boundary), the other a pathway per

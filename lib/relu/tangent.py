@@ -1,6 +1,7 @@
-"""The tangent kernel of a ReLU network with one hidden layer and one output, and the gradient flow on it.
+"""The neural tangent kernel of a ReLU network with one hidden layer and one output, and gradient flow on it.
 
-Where weights hardly move, training is gradient flow on a fixed kernel: `flow` is the twin of `networks.train` in that limit.
+From large weights training is gradient flow on a fixed kernel (Jacot, Gabriel and Hongler 2018): `flow` is the twin of
+`networks.train` in that limit, the opposite of the small weights in the rest of this package.
 Weights are [w1 (..., hidden, features), w2 (..., 1, hidden)], x is (features, items).
 """
 

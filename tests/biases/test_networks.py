@@ -171,7 +171,21 @@ def test_networks_and_results_print_themselves_in_one_line():
     assert repr(network) == "Frozen(2 × 4-20-3, float32)"
     learned = biases.train_biases(network, *rows_and_labels(8, 4, 3), epochs=2)
     assert repr(learned).startswith("Learned(Frozen(2 × 4-20-3, float32), 2 epochs, mean loss 1.") and "\n" not in repr(learned)
-    assert repr(biases.PreActivations(network, torch.zeros(5, 4))) == f"PreActivations(5 items, int16, {network!r})"
+    x, y = torch.rand(5, 4), torch.rand(5, 3)
+    assert repr(biases.PreActivations(network, x)) == f"PreActivations(5 items, int16, {network!r})"
+    held = biases.gated.hold(network, x, y, torch.ones(2, 5, 20, dtype=torch.bool))
+    assert repr(held) == "Gated(2 networks, 20 units, 15 modes)"
+    kernel = biases.limit.Kernel.of_gates(x, x[:2])
+    assert repr(kernel) == "Kernel(5 training items, 2 test items)"
+    assert repr(biases.limit.predicted(kernel, y, 20, 0.5)).startswith("Prediction(2 test items, 3 outputs, ridge 0.")
+
+
+@pytest.mark.parametrize("train", [biases.train_biases, biases.train_masks, biases.train_fully])
+def test_data_that_are_not_numbers_are_not_learned_in_silence(train):
+    x, y = rows_and_labels(8, 4, 3)
+    x[3, 2] = torch.nan
+    with pytest.raises(FloatingPointError, match="look for NaN or infinity in x and y, or try a smaller rate"):
+        train(biases.frozen(20, 4, 3), x, y, epochs=2)
 
 
 def test_networks_are_the_same_in_any_ensemble_and_train_as_if_alone(digits):

@@ -191,6 +191,10 @@ def test_recurrent_width_is_where_one_mask_is_expected():
         width = 10 ** theory.log10_recurrent_width(n, rest, near, 0.5)
         masks = math.exp(math.lgamma(width + 1) - math.lgamma(width - n + 1) - math.lgamma(n + 1))
         assert masks * theory.match_probability(n * (n + rest), near, 0.5) == pytest.approx(1, rel=1e-6)
+    # one pair of units in q^-10 of all pairs: width (width - 1) / 2 = q^-10, also where the width is ten million million
+    for near in (0.3, 0.03, 0.003):
+        pairs = 2 * (1.5 / near) ** 10
+        assert theory.log10_recurrent_width(2, 3, near, 0.5) == pytest.approx(math.log10(0.5 + (0.25 + pairs) ** 0.5), abs=1e-9)
     ratio = theory.log10_recurrent_width(32, 3, 1e-9, 0.5) - theory.log10_recurrent_width(32, 3, 1e-8, 0.5)
     assert ratio == pytest.approx(35, abs=0.01)  # q^-(n + k)
     # beyond e^30 units there are width^n / n! masks: the logarithm is (-35 ln q · 32 + ln 32!) / 32

@@ -1,5 +1,9 @@
 """The training loop: steps, momentum, recordings, crossings, divergence."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -123,3 +127,13 @@ def test_no_steps_leave_the_start_and_one_row():
     w = torch.tensor([1.0, 2.0])
     run = descend([w], quadratic, step=0.1, steps=0, observe=lambda ws: {"w": ws[0]})
     assert run.time.tolist() == [0] and run["w"].tolist() == [[1.0, 2.0]] == [w.tolist()]
+
+
+@pytest.mark.parametrize(("given", "threads"), [(None, 1), ("2", 2)])
+def test_importing_any_package_sets_one_thread_unless_told(given, threads):
+    """Threads of many small operations wait for each other; a researcher's script has no environment of ours."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment |= {"OMP_NUM_THREADS": given} if given else {}
+    code = "from lib import relu; import torch; print(torch.get_num_threads())"
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert int(asked.stdout) == threads

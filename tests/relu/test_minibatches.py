@@ -156,3 +156,11 @@ def test_hidden_layer_without_copying_equals_augmented_rows():
     assert torch.allclose(networks.hidden(x), plain, atol=1e-5)
     assert networks.effective_rank(x).shape == (4,)
     assert not torch.allclose(networks.effective_rank(x), networks.effective_rank(x, centred=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # of NumPy, about the same numbers
+def test_a_training_that_diverges_says_so():
+    x, y, _, _ = minibatches.prepared(images(), "pixel mean")
+    networks = minibatches.draw(16, 3, 7, 0.5, (1.0,), 2)
+    with pytest.raises(FloatingPointError, match="the loss is not finite at step .*; try a smaller step"):
+        minibatches.train_to(networks, x, y, (1e-9,), lambda _: {}, step=1e6, batch=10, every=5)

@@ -1,5 +1,7 @@
 """The shared code and its rivals: which solution of a routing task wins the race, and how much of the others is left over.
 
+Beyond The Neural Race Reduction, whose Section 4 and Fig. 4 show that sharing wins; here is when, and why.
+
 From small weights each pair of singular vectors of the mask races: if every domain has equally many trained routes, the first
 pair is flat (one code for all domains), and a rival with ratio ρ of singular values learns at ρ times its speed. In wide
 networks they do not disturb each other, and the race has a closed form without any fitted number: `strength_before` the flat

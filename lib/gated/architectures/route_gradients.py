@@ -1,4 +1,4 @@
-"""Gradients of the routing network, for masks that train many of its routes and for those that train few."""
+"""Gradients of the routing network (Neural Race Eqs 3 and 4), for masks that train many of its routes or few."""
 
 from collections.abc import Callable, Sequence
 
