@@ -2,13 +2,12 @@
 
 import json
 import math
-import os
 from importlib import import_module
 
 import numpy as np
 import pytest
 import torch
-from explorers import EXPLORERS, bokeh_parts, directive
+from explorers import EXPLORERS, bokeh_parts
 from playwright.sync_api import sync_playwright
 
 from lib import biases
@@ -164,14 +163,3 @@ def test_colours_keep_their_meaning_in_the_dark():
 def test_on_paper_a_figure_of_its_page_stands_in_an_explorers_place(name):
     (page,) = [page for page in pages.all_pages() if f"{{explorer}} {name}\n" in page.markdown.read_text(encoding="utf-8")]
     assert EXPLORERS[name] in pages.figures(page)
-
-
-def test_what_a_page_shows_of_an_explorer_is_kept_until_something_changes(tmp_path, monkeypatch):
-    module = module_of("modes")
-    first = directive.made("modes", tmp_path)
-    assert first["model"] == bokeh_parts.document(module.layout()) and first["about"] == module.ABOUT
-    monkeypatch.setattr(module, "ABOUT", "Something else.")
-    assert directive.made("modes", tmp_path) == first
-    (kept,) = (tmp_path / "_build" / "explorers").iterdir()
-    os.utime(kept, (0, 0))  # older than its sources
-    assert directive.made("modes", tmp_path)["about"] == "Something else."
