@@ -10,6 +10,7 @@ import math
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,6 +144,10 @@ def slurm_cluster(jobs: int, options: Path | None):
             python=sys.executable, job_name="racing", log_directory=str(runs.home(pages.ROOT) / "slurm"),
             scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )  # fmt: skip
+        tried = subprocess.run(["sbatch", "--test-only"], input=cluster.job_script(), text=True, capture_output=True)
+        if tried.returncode != 0:  # Dask would say so in a log, and wait for workers that never come
+            cluster.close()
+            raise Problem(f"Slurm refuses such a job: {' '.join(tried.stderr.split())[:300]}")
         cluster.scale(jobs=jobs)
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         raise Problem(f"the Slurm cluster did not start: {' '.join(str(error).split())[:300]}") from None

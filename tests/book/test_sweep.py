@@ -63,6 +63,17 @@ def test_a_place_that_is_none_is_refused(repository, tmp_path, monkeypatch):
     assert sweep.sweep(page, [], on="moon") == []  # nothing to do
 
 
+def test_a_job_that_slurm_refuses_is_one_sentence(repository, tmp_path, monkeypatch):
+    pytest.importorskip("dask_jobqueue")
+    refuses = tmp_path / "sbatch"
+    refuses.write_text("#!/bin/sh\necho 'allocation failure: Invalid partition name specified' >&2\nexit 1\n")
+    refuses.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    page = repository.page("two")
+    with pytest.raises(Problem, match="Slurm refuses such a job: allocation failure: Invalid partition name specified"):
+        sweep.sweep(page, sweep.points(page, ["width=1"], {}), on="slurm")
+
+
 # --- with kernels ----------------------------------------------------------------------------------------------------
 
 
