@@ -108,15 +108,6 @@ def test_browser_and_book_draw_the_same_numbers(tab, seed):
     assert twins.uniforms(seed, 10, skip=40).tolist() == drawn[0][40:]
 
 
-def test_the_numbers_look_random():
-    uniform, normal = twins.uniforms(5, 200_000), twins.normals(6, 200_000)
-    assert uniform.min() >= 0 and uniform.max() < 1
-    assert abs(uniform.mean() - 0.5) < 5 / math.sqrt(12 * 200_000) and abs(np.corrcoef(uniform[1:], uniform[:-1])[0, 1]) < 0.012
-    assert abs(normal.mean()) < 5 / math.sqrt(200_000) and abs(normal.var() - 1) < 5 * math.sqrt(2 / 200_000)
-    between = np.corrcoef(twins.uniforms(5, 50_000), twins.uniforms(6, 50_000))[0, 1]  # neighbouring seeds
-    assert abs(between) < 5 / math.sqrt(50_000)
-
-
 def test_biases_alone_learn_as_train_biases_does():
     """The explorer's Adam in double precision beside the library's training, which works in single precision."""
     (net, start), goal, steps = twins.frozen(16, 4), twins.target("wave"), 30
