@@ -90,11 +90,6 @@ def export(path: Path, page: Page, todo: list[Point]) -> int:
     return len(lines)
 
 
-def run_point(root: str, name: str, settings: dict) -> dict:
-    """Run one point; on a Dask worker. A page that fails gives a row that says so."""
-    return runs.run(Page(name, Path(root)), settings)
-
-
 def failed_row(page: Page, point: Point, trouble: str) -> dict:
     """The row of a point whose worker could not write one."""
     about = {"page": page.name, "run": point.name, "parameters": point.settings, "status": "failed", "error": trouble}
@@ -170,14 +165,13 @@ def sweep(
         say(f"{page.name}: {plural(len(todo), 'point')} to run on {plural(there, 'worker')}{waiting}")
         point_of = {}
         for point in todo:
-            task = (str(page.root), page.name, point.settings)
-            point_of[client.submit(run_point, *task, key=f"{page.name}-{point.name}", pure=False)] = point
+            point_of[client.submit(runs.run, page, point.settings, key=f"{page.name}-{point.name}", pure=False)] = point
         for future in as_completed(point_of):
             point = point_of[future]
             try:
                 row = future.result()
             except Exception as error:  # a worker that died too often, a lost connection: this point's failure, not the sweep's
-                row = failed_row(page, point, f"{type(error).__name__}: {error}")
+                row = failed_row(page, point, f"{type(error).__name__}: {' '.join(str(error).split())}")
             if runs.read_row(runs.path_of(page, point.name)) != row:  # a worker without our disk
                 runs.write_row(page, row)
             made.append(row)

@@ -160,14 +160,14 @@ def test_a_row_comes_back_from_a_worker_without_our_disk(repository, monkeypatch
 
         def result(self):
             if self.point.settings["width"] == 2:
-                raise RuntimeError("the worker died")
+                raise RuntimeError("the worker\ndied")
             return sweep.failed_row(page, self.point, "") | {"status": "finished"}
 
     class Client:
         def scheduler_info(self):
             return {"workers": {}}
 
-        def submit(self, function, root, name, settings, **options):
+        def submit(self, function, page, settings, **options):
             return Future(next(point for point in points if point.settings == settings))
 
     monkeypatch.setattr(sweep, "connect", lambda *_: contextlib.nullcontext(Client()))
