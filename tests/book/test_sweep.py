@@ -1,7 +1,6 @@
 """Sweeps: grids, finished points that are skipped, failures, a sweep that is killed and resumed, a Dask scheduler elsewhere."""
 
 import contextlib
-import json
 import os
 import shlex
 import signal
@@ -149,31 +148,9 @@ def test_nobody_at_an_address(executed):
     assert done.returncode == 2 and done.stderr == "there is no Dask scheduler at tcp://127.0.0.1:9\n"
 
 
-def test_a_row_comes_back_from_a_worker_without_our_disk(repository, monkeypatch):
-    """What a worker returns is written here, too; a point whose worker dies is a failed row."""
+def test_a_point_whose_worker_dies_is_a_failed_row(repository):
     page = repository.page("two")
-    points = sweep.points(page, ["width=1,2"], {})
-
-    class Future:
-        def __init__(self, point):
-            self.point = point
-
-        def result(self):
-            if self.point.settings["width"] == 2:
-                raise RuntimeError("the worker\ndied")
-            return sweep.failed_row(page, self.point, "") | {"status": "finished"}
-
-    class Client:
-        def scheduler_info(self):
-            return {"workers": {}}
-
-        def submit(self, function, page, settings, **options):
-            return Future(next(point for point in points if point.settings == settings))
-
-    monkeypatch.setattr(sweep, "connect", lambda *_: contextlib.nullcontext(Client()))
-    monkeypatch.setattr("distributed.as_completed", list)
-    said = []
-    sweep.sweep(page, points, say=said.append)
-    kept = {row["parameters"]["width"]: json.loads(json.dumps(row)) for row in rows(repository)}
-    assert kept[1]["status"] == "finished" and kept[2]["error"] == "RuntimeError: the worker died"
-    assert "waiting for one to connect" in said[0]
+    (point,) = sweep.points(page, ["width=1"], {})
+    row = sweep.failed_row(page, point, "KilledWorker: it died too often")
+    runs.write_row(page, row)
+    assert rows(repository) == [row] and not runs.finished(page, point.name)
