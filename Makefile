@@ -29,7 +29,7 @@ check: setup           # under a minute: ruff, all unit tests, claims and pages 
 live: setup            # the book in the browser, executed and rendered anew on every save
 	@$(BIN)/pip install $(QUIET) -e '.[live]'
 	@$(BIN)/jupyter-book config sphinx . >/dev/null
-	@PYTHONPATH=book/_ext $(BIN)/sphinx-autobuild --host 127.0.0.1 --open-browser --pre-build "$(BIN)/python -m lib execute" --re-ignore "(^|/)(_build|_runs|\.venv|\.git|__pycache__|conf\.py)(/|$$)" --watch lib . _build/live
+	@PYTHONPATH=book/_ext $(BIN)/sphinx-autobuild --host 127.0.0.1 --open-browser --pre-build "$(BIN)/python -m lib execute" --re-ignore "(^|/)(_build|_runs|\.venv|\.git|\.hypothesis|\.ruff_cache|\.pytest_cache|\.ipynb_checkpoints|__pycache__|conf\.py)(/|$$)" --watch lib . _build/live
 
 lab: setup             # the pages in JupyterLab; edits there and in the .md are kept in step by jupytext
 	@$(BIN)/pip install $(QUIET) -e '.[lab]'

@@ -13,14 +13,7 @@ from lib.files import Problem
 
 
 class Commands(click.Group):
-    """Says what is wrong in one sentence, and the nearest command."""
-
-    def resolve_command(self, ctx, args):
-        from lib.files import nearest
-
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise click.UsageError(f"there is no command '{args[0]}'{nearest(args[0], self.commands)}")
-        return super().resolve_command(ctx, args)
+    """Says what is wrong in one sentence, without a traceback."""
 
     def invoke(self, ctx):
         try:
@@ -133,32 +126,29 @@ def report(row: dict) -> None:
 @click.option("--jobs", type=click.IntRange(1), default=4, help="Slurm jobs at a time (default: 4).")
 @click.option("--cluster", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
               help="YAML with arguments of dask_jobqueue.SLURMCluster: queue, account, memory, walltime, ….")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(1), help="Seconds that one cell of a page may take (default: no limit).")
 @click.option("--force", is_flag=True, help="Run finished points again.")
 @click.option("--dry-run", is_flag=True, help="Only list the points.")
 @click.option("--export", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Only write one `python -m lib run` command per unfinished point, to run anywhere.")  # fmt: skip
-def sweep(page, parameter, preset, device, grid, on, workers, jobs, cluster, timeout, force, dry_run, export):
+def sweep(page, parameter, preset, device, grid, on, workers, jobs, cluster, force, dry_run, export):
     """Run one page over a grid of parameters, on Dask. Give the command again to go on where it stopped."""
     from lib.book import pages, runs
     from lib.book import sweep as sweeps
     from lib.book.verdicts import plural
 
     found = pages.find(page)
-    elsewhere = {"pick": lambda device: "cpu" if device == "auto" else device} if on != "local" or export else {}
-    points = sweeps.points(found, list(grid), given(parameter), preset, device, **elsewhere)
+    points = sweeps.points(found, list(grid), given(parameter), preset, device, here=on == "local" and not export)
     done = {point.name for point in points if not force and runs.finished(found, point.name)}
     todo = [point for point in points if point.name not in done]
     if dry_run:
         for point in points:
-            changed = ", ".join(f"{name}={value}" for name, value in sweeps.difference(found, point.settings).items())
-            print(f"{point.name}  {'finished' if point.name in done else 'to run  '}  {changed}")
+            print(f"{point.name}  {'finished' if point.name in done else 'to run  '}  {sweeps.changed(found, point)}")
         print(plural(len(points), "point"))
     elif export:
         print(f"{plural(sweeps.export(export, found, todo), 'command')} written to {export}")
     else:
         try:
-            rows = sweeps.sweep(found, todo, on=on, workers=workers, jobs=jobs, options=cluster, timeout=timeout)
+            rows = sweeps.sweep(found, todo, on=on, workers=workers, jobs=jobs, options=cluster)
         except KeyboardInterrupt:
             left = sum(not runs.finished(found, point.name) for point in todo)
             click.echo(f"stopped with {plural(left, 'point')} to go; give the same command again to go on", err=True)
@@ -183,8 +173,6 @@ def results(name, csv, plot, claim):
         return report(runs.find_row(name))
     page = pages.find(name)
     table = results.table(page)
-    if table.empty:
-        raise Problem(f"there are no runs of {page.name} yet")
     if csv:
         table.to_csv(csv, index=False)
         print(f"{plural(len(table), 'run')} written to {csv}")
@@ -202,10 +190,9 @@ def results(name, csv, plot, claim):
 @cli.command()
 @click.argument("page", nargs=-1)
 @click.option("--count", type=click.IntRange(1), default=5, help="How many other seeds (default: 5).")
-@click.option("--force", is_flag=True, help="Run finished seeds again.")
 @click.option("--known", is_flag=True, help="Run nothing: only count seeds that have been run with this code.")
 @click.option("--record", is_flag=True, help="Keep the result with the book, in book/seeds.json.")
-def seeds(page, count, force, known, record):
+def seeds(page, count, known, record):
     """Run pages with other seeds: which verdicts flip, and how far is each row from its bound?"""
     from lib.book import pages, parameters, results
     from lib.book.verdicts import plural
@@ -213,7 +200,7 @@ def seeds(page, count, force, known, record):
     chosen = [pages.find(name) for name in page] or [one for one in pages.all_pages() if "seed" in parameters.of_page(one)]
     seen, flips = {}, []
     for one in chosen:
-        rows, tried = results.with_other_seeds(one, count, run=not known, force=force)
+        rows, tried = results.with_other_seeds(one, count, run=not known)
         if not rows:
             print(f"{one.name}: no run with another seed is known for this code")
             continue

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from base import Generated
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx_codeautolink import extension
 from sphinx_codeautolink.extension import SphinxCodeAutoLink
 from sphinx_codeautolink.extension.backref import CodeExample
@@ -24,24 +23,20 @@ MARKUP = re.compile(r"((?<!\w)\*[^\s*][^*]*[^\s*]\*(?!\w))|[\\*_|`]")  # *emphas
 
 
 class Reference(Generated):
-    """{reference} lib.gated: all that is public in a package, a section for each module; of a module only `:members:`."""
+    """{reference} lib.gated: all that is public in a package, a section for each module."""
 
     required_arguments = 1
-    option_spec = {"members": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         package = self.arguments[0]
         folder = self.root / package.replace(".", "/")
-        automodule = "```{{eval-rst}}\n.. automodule:: {}\n   :members: {}\n```"
-        if not folder.is_dir():
-            return self.parse(automodule.format(package, self.options.get("members", "")))
         text = (folder / "__init__.py").read_text(encoding="utf-8")
         modules = [path.relative_to(folder) for path in folder.glob("**/*.py") if not path.stem.startswith("_")]
         modules.sort(key=lambda path: (text.find(path.parts[0].removesuffix(".py")) % len(text), path))  # as they are introduced
         shown = []
         for path in modules:
             name = f"{package}.{path.with_suffix('').as_posix().replace('/', '.')}"
-            shown.append(f"## `{name.removeprefix('lib.')}`\n\n{automodule.format(name, '')}")
+            shown.append(f"## `{name.removeprefix('lib.')}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```")
             self.env.note_dependency(str(folder / path))
         return self.parse("\n\n".join(shown), sections=True)
 

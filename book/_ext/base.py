@@ -66,11 +66,6 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def current(path: Path, sources: Iterable[Path]) -> bool:
-    """Whether a file is there and newer than all that it is made from."""
-    return path.exists() and path.stat().st_mtime > max(source.stat().st_mtime for source in sources)
-
-
 def div(classes: str, lines: list[str]) -> str:
     """Lines of MyST in a box with these classes."""
     return f"````{{div}} {classes}\n" + "\n".join(lines) + "\n````"

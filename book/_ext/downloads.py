@@ -7,8 +7,6 @@ import re
 import shutil
 from pathlib import Path
 
-from base import current
-
 from lib import claims
 from lib.book import pages, verdicts
 from lib.files import read_json, write_whole
@@ -58,12 +56,9 @@ def write(app, error) -> None:
     root, folder = Path(app.srcdir), Path(app.outdir) / "book"
     if error or app.builder.name != "html" or not folder.exists():
         return
-    sources = [Path(__file__), *(path for kind in ("claims.yml", "*.ipynb") for path in root.glob(f"book/*/{kind}"))]
-    target = folder / "verdicts.json"
-    if not current(target, sources):
-        found = table(root)
-        write_whole(folder / "verdicts.csv", as_csv(found))
-        write_whole(target, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    found = table(root)
+    write_whole(folder / "verdicts.csv", as_csv(found))
+    write_whole(folder / "verdicts.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     for page in pages.all_pages(root):
         target = Path(app.outdir) / "_sources" / f"book/{page.name}.ipynb"
         made = readable(page)
@@ -81,15 +76,15 @@ WORDS = {"answer": "The short answer", "explorer": "To play with, in the rendere
 
 
 def readable(page: pages.Page) -> Path:
-    """A copy of a page's notebook under _build for any Jupyter to show, made again when the page has changed."""
-    target = page.root / "_build" / "readable" / f"{page.name}.ipynb"
-    if not current(target, (page.notebook, Path(__file__))):
-        notebook = read_json(page.notebook)
-        glued = numbers(notebook)
-        for cell in notebook["cells"]:
-            if cell["cell_type"] == "markdown":
-                cell["source"] = plain(pages.text(cell), glued)
-        write_whole(target, json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+    """A copy of a page's notebook under _build for any Jupyter to show; written only when it changes."""
+    target, notebook = page.root / "_build" / "readable" / f"{page.name}.ipynb", read_json(page.notebook)
+    glued = numbers(notebook)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = plain(pages.text(cell), glued)
+    content = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    if not target.exists() or target.read_text(encoding="utf-8") != content:
+        write_whole(target, content)
     return target
 
 

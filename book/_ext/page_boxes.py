@@ -99,8 +99,7 @@ class Recorded(Box):
 
     def one(self, row: dict) -> str:
         """What the run is; where its verdicts differ from the page's, and claims that it alone checks; then all of it, folded."""
-        known = parameters.of_page(self.page)
-        other = {name: value for name, value in row["parameters"].items() if name in known and value != known[name].default}
+        other = parameters.difference(self.page, row["parameters"])
         sizes = ", ".join(f"`{name}={value}`" for name, value in other.items()) or "the page's own parameters"
         machine = f"{row['machine']}, torch {row['versions']['torch']}" if row.get("versions") else row["machine"]
         facts = [row["finished"][:10], machine, f"{duration(row['seconds'])} on {row['device']}"]

@@ -92,12 +92,6 @@ def refuse_if_edited(page: Page) -> None:
     )
 
 
-def saved_elsewhere(page: Page) -> bool:
-    """Whether an editor wrote the notebook after an edit, in its own layout."""
-    notebook = pages.stored(page)
-    return (notebook["metadata"].get("racing") or {}).get("pair") != pages.inputs_digest(notebook)
-
-
 def told(error) -> str:
     """What a failed cell says: its last sentence first, then the traceback unless the sentence explains itself."""
     sentence = f"{error.ename}: {error.evalue}" if error.ename not in SENTENCES else error.evalue
@@ -117,8 +111,11 @@ def noisy(notebook: dict) -> str | None:
     return None
 
 
-def write(page: Page, notebook: dict, fingerprint: dict) -> None:
-    """Write the notebook in canonical form: no timestamps, no versions, so that an unchanged rerun changes no byte."""
+def write(page: Page, notebook: dict, fingerprint: dict) -> bool:
+    """Write the notebook in canonical form: no timestamps, no versions, so that an unchanged rerun changes no byte.
+
+    Returns whether it changed.
+    """
     notebook = copy.deepcopy(dict(notebook))
     for cell in notebook["cells"]:
         cell["metadata"].pop("execution", None)
@@ -132,11 +129,13 @@ def write(page: Page, notebook: dict, fingerprint: dict) -> None:
         "racing": {"fingerprint": fingerprint} | marks,
     }
     content = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    if not page.notebook.exists() or page.notebook.read_bytes() != content.encode():
+    changed = not page.notebook.exists() or page.notebook.read_bytes() != content.encode()
+    if changed:
         write_whole(page.notebook, content)
+    return changed
 
 
-def carry_prose(page: Page) -> None:
+def carry_prose(page: Page) -> bool:
     """Carry edits in prose over to the notebook and keep its outputs; only for pages that are not stale."""
     refuse_if_edited(page)
     notebook, old = pages.source(page), pages.stored(page)
@@ -145,7 +144,7 @@ def carry_prose(page: Page) -> None:
         if cell["cell_type"] == "code":
             ran = next(outputs)
             cell["outputs"], cell["execution_count"] = ran["outputs"], ran["execution_count"]
-    write(page, notebook, old["metadata"]["racing"]["fingerprint"])
+    return write(page, notebook, old["metadata"]["racing"]["fingerprint"])
 
 
 def note_seconds(name: str, value: float, root: Path) -> None:
@@ -164,12 +163,12 @@ def bring_up_to_date(chosen: list[Page], force: bool = False, workers: int | Non
         if reasons:
             todo.append(page)
             print(f"  {page.name}: {', '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}", flush=True)
-        elif not pages.paired(page) or saved_elsewhere(page):
-            try:
-                carry_prose(page)
+            continue
+        try:
+            if carry_prose(page):
                 print(f"  {page.name}: prose changed, outputs kept", flush=True)
-            except Problem as error:
-                failures.append(str(error))
+        except Problem as error:
+            failures.append(str(error))
     if not todo:
         return failures
     known = freshness.seconds(todo[0].root)

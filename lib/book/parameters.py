@@ -178,12 +178,15 @@ def stated(page: Page, parameter: Parameter) -> str:
     return "same" if value == parameter.default else f"`{value!r}`"
 
 
-def settle_device(device: str) -> str:
-    """'cpu' or 'cuda'; `auto` takes CUDA when there is one, asking for it where there is none is an error."""
+def settle_device(device: str, here: bool = True) -> str:
+    """'cpu' or 'cuda'; `auto` takes CUDA when there is one, asking for it where there is none is an error.
+
+    Of another machine (`here=False`) nothing is known: it is asked for what was named, and `auto` is the CPU.
+    """
     if device not in ("auto", "cpu", "cuda"):
         raise Problem(f"there is no device '{device}'; choose one of auto, cpu, cuda")
-    if device == "cpu":
-        return device
+    if device == "cpu" or not here:
+        return "cuda" if device == "cuda" else "cpu"
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -191,15 +194,18 @@ def settle_device(device: str) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def resolve(page: Page, overrides: dict, preset_name: str = "laptop", device: str = "cpu", pick=settle_device) -> dict:
-    """All parameters of a run: the page's defaults, then the preset, then the overrides, validated.
-
-    `pick` turns the device that was asked for into one that is there; runs on other machines bring their own.
-    """
+def resolve(page: Page, overrides: dict, preset_name: str = "laptop", device: str = "cpu", here: bool = True) -> dict:
+    """All parameters of a run, on this machine or on another: the page's defaults, then the preset, then the overrides."""
     known = of_page(page)
     chosen = validate(preset(page, preset_name) | overrides, known)
     if "device" in known:
-        chosen["device"] = pick(overrides.get("device", device))
-    elif device not in ("cpu", "auto") and pick(device) == "cuda":
+        chosen["device"] = settle_device(overrides.get("device", device), here)
+    elif device != "auto" and settle_device(device, here) == "cuda":
         raise Problem(f"{page.name} has no device parameter; it runs on the CPU only")
     return {name: p.default for name, p in known.items()} | chosen
+
+
+def difference(page: Page, settings: dict) -> dict:
+    """The parameters that are not the book's."""
+    known = of_page(page)
+    return {name: value for name, value in settings.items() if name in known and value != known[name].default}

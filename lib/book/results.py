@@ -31,7 +31,8 @@ def beside_the_book(row: dict, root: Path = pages.ROOT) -> str:
     head = ["claim", "book", "this run", "tolerance", "book's verdict", "this run's", ""]
     table = tabulate(lines, head, disable_numparse=True, maxcolwidths=[None, 32, 32, 16, None, None, None])
     if row["status"] == "failed":
-        return f"{table}\n\nThis run failed after {verdicts.plural(len(lines), 'check')}: {row['error'].splitlines()[0]}"
+        failed = f"This run failed after {verdicts.plural(len(lines), 'check')}: {row['error'].splitlines()[0]}"
+        return f"{table}\n\n{failed}" if lines else failed
     return f"{table}\n\n{same} of {len(lines)} verdicts are the book's."
 
 
@@ -48,6 +49,8 @@ def table(page: Page):
     import pandas
 
     found, _ = runs.rows(page)
+    if not found:
+        raise Problem(f"there are no runs of {page.name} yet")
     lines = pandas.DataFrame([flat(row) for row in found])
     varied = [name for name in parameters.of_page(page) if name in lines and lines[name].nunique() > 1]
     return lines.sort_values(varied, ignore_index=True) if varied else lines
@@ -56,24 +59,25 @@ def table(page: Page):
 def brief(page: Page, lines, claim: str | None = None):
     """A table of runs for the terminal: parameters that vary, one claim if it is named, status, seconds and the run's name."""
     varied = [name for name in parameters.of_page(page) if lines[name].nunique() > 1]
-    measured = [name for name in lines if claim and name.split(": ")[0] == claim]
-    return lines[[*varied, *measured, "status", "seconds", "run"]]
+    return lines[[*varied, *(measured(page, lines, claim) if claim else []), "status", "seconds", "run"]]
+
+
+def measured(page: Page, lines, claim: str | None) -> list[str]:
+    """The columns of a table of runs that hold what a claim measured, or what all claims of the page did."""
+    known = claims.of_page(page.name, page.root / "book")
+    if claim and claim not in known:
+        raise Problem(f"{page.name} has no claim '{claim}'{nearest(claim, known)}")
+    return [name for name in lines if name.split(": ")[0] in ([claim] if claim else known) and lines[name].notna().any()]
 
 
 def plot(page: Page, parameter: str, claim: str | None, target: Path) -> Path:
     """What finished runs measured against one parameter, a panel per claim; other parameters that vary have colours."""
     import seaborn
 
-    lines = table(page)
-    if lines.empty:
-        raise Problem(f"there are no runs of {page.name} yet")
-    lines = lines[lines["status"] == "finished"]
+    lines = table(page).query("status == 'finished'")
     if parameter not in parameters.of_page(page):
         raise Problem(f"{page.name} has no parameter '{parameter}'{nearest(parameter, parameters.of_page(page))}")
-    known = claims.of_page(page.name, page.root / "book")
-    if claim and claim not in known:
-        raise Problem(f"{page.name} has no claim '{claim}'{nearest(claim, known)}")
-    columns = [name for name in lines if name.split(": ")[0] in ([claim] if claim else known) and lines[name].notna().any()]
+    columns = measured(page, lines, claim)
     if not columns:
         raise Problem(f"no finished run of {page.name} measured {claim or 'anything'}")
     others = [name for name in parameters.of_page(page) if name not in (parameter, "seed") and lines[name].nunique() > 1]
@@ -91,7 +95,7 @@ def plot(page: Page, parameter: str, claim: str | None, target: Path) -> Path:
 # --- other seeds -----------------------------------------------------------------------------------------------------
 
 
-def with_other_seeds(page: Page, count: int, run: bool = True, force: bool = False, say=print) -> tuple[list[dict], list[int]]:
+def with_other_seeds(page: Page, count: int, run: bool = True, say=print) -> tuple[list[dict], list[int]]:
     """(rows of one run per other seed at the book's size, the seeds); with `run=False` only those that are there already."""
     known = parameters.of_page(page)
     if "seed" not in known:
@@ -99,7 +103,7 @@ def with_other_seeds(page: Page, count: int, run: bool = True, force: bool = Fal
     others = [seed for seed in range(count + 1) if seed != known["seed"].default][:count]
     points = sweep.points(page, [f"seed={','.join(map(str, others))}"], {})
     if run:
-        sweep.sweep(page, [point for point in points if force or not runs.finished(page, point.name)], say=say)
+        sweep.sweep(page, [point for point in points if not runs.finished(page, point.name)], say=say)
     found = [runs.read_row(runs.path_of(page, point.name)) for point in points]
     rows = [row for row in found if row and row["status"] == "finished"]
     return rows, [row["parameters"]["seed"] for row in rows]

@@ -20,7 +20,7 @@ from pathlib import Path
 from lib import claims
 from lib.book import execute, freshness, pages, trace
 from lib.book.pages import Page, digest
-from lib.files import Problem, convert, read_json, write_whole
+from lib.files import Problem, read_json, write_whole
 
 
 def home(root: Path) -> Path:
@@ -182,7 +182,6 @@ def record(name: str, root: Path = pages.ROOT) -> Path:
         raise Problem(f"run {row['run']} failed; only finished runs are recorded")
     if not row["results"]:
         raise Problem(f"run {row['run']} measured nothing that could be recorded")
-    convert(row, claims.Row, f"run {row['run']}")
     target = page.markdown.parent / "recorded" / f"{page.markdown.stem}-{row['run']}.json"
     write_whole(target, json.dumps(row, indent=1, ensure_ascii=False) + "\n")
     return target

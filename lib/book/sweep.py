@@ -10,6 +10,7 @@ import math
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from lib.book.pages import Page
 from lib.book.verdicts import plural
 from lib.files import Problem, read_yaml, write_whole
 
-LIMIT = 100_000  # points of one sweep
+LIMIT = 100_000  # values of one parameter
 
 
 @dataclass(frozen=True)
@@ -56,42 +57,37 @@ def axis(text: str) -> tuple[str, list[str]]:
     return name, [str(start + i * step) for i in range(count)]
 
 
-def points(page: Page, grid: list[str], overrides: dict, preset: str = "laptop", device: str = "cpu", **pick) -> list[Point]:
+def points(
+    page: Page, grid: list[str], overrides: dict, preset: str = "laptop", device: str = "cpu", here: bool = True
+) -> list[Point]:
     """Every combination of the grid's values, validated before anything starts; equal points are merged."""
     axes = [axis(text) for text in grid]
     names = [name for name, _ in axes] + list(overrides)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise Problem(f"{', '.join(twice)} is given twice")
-    if math.prod(len(values) for _, values in axes) > LIMIT:
-        raise Problem(f"the grid has more than {LIMIT} points")
     fingerprint, made = freshness.run_fingerprint(page), {}
     for values in itertools.product(*(values for _, values in axes)):
         chosen = dict(zip((name for name, _ in axes), values, strict=True))
-        settings = parameters.resolve(page, overrides | chosen, preset, device, **pick)
+        settings = parameters.resolve(page, overrides | chosen, preset, device, here)
         point = Point(settings, runs.name_of(page, settings, fingerprint))
         made[point.name] = point
     return list(made.values())
 
 
-def difference(page: Page, settings: dict) -> dict:
-    """The parameters that are not the book's."""
-    return {name: settings[name] for name, p in parameters.of_page(page).items() if settings[name] != p.default}
+def changed(page: Page, point: Point) -> str:
+    """What of a point is not the book's, in words."""
+    return ", ".join(f"{name}={value}" for name, value in parameters.difference(page, point.settings).items())
 
 
 def export(path: Path, page: Page, todo: list[Point]) -> int:
     """Write one ordinary `python -m lib run` command per point, for job arrays and GNU parallel; returns their number."""
     lines = []
     for point in todo:
-        options = [f"-p {shlex.quote(f'{name}={value}')}" for name, value in difference(page, point.settings).items()]
+        options = [f"-p {shlex.quote(f'{name}={value}')}" for name, value in parameters.difference(page, point.settings).items()]
         lines.append(" ".join([f"cd {shlex.quote(str(page.root))} && {sys.executable} -m lib run {page.name}", *options]))
     write_whole(path, "".join(f"{line}\n" for line in lines))
     return len(lines)
-
-
-def run_point(root: str, name: str, settings: dict, timeout: float | None) -> dict:
-    """Run one point; on a Dask worker. A page that fails gives a row that says so."""
-    return runs.run(Page(name, Path(root)), settings, timeout=timeout)
 
 
 def failed_row(page: Page, point: Point, trouble: str) -> dict:
@@ -143,6 +139,10 @@ def slurm_cluster(jobs: int, options: Path | None):
             python=sys.executable, job_name="racing", log_directory=str(runs.home(pages.ROOT) / "slurm"),
             scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )  # fmt: skip
+        tried = subprocess.run(["sbatch", "--test-only"], input=cluster.job_script(), text=True, capture_output=True)
+        if tried.returncode != 0:  # Dask would say so in a log, and wait for workers that never come
+            cluster.close()
+            raise Problem(f"Slurm refuses such a job: {' '.join(tried.stderr.split())[:300]}")
         cluster.scale(jobs=jobs)
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         raise Problem(f"the Slurm cluster did not start: {' '.join(str(error).split())[:300]}") from None
@@ -151,7 +151,7 @@ def slurm_cluster(jobs: int, options: Path | None):
 
 def sweep(
     page: Page, todo: list[Point], *, on: str = "local", workers: int | None = None, jobs: int = 4,
-    options: Path | None = None, timeout: float | None = None, say=print,
+    options: Path | None = None, say=print,
 ) -> list[dict]:  # fmt: skip
     """Run these points; returns their rows. A point that fails keeps its traceback in its row and does not stop the others."""
     from distributed import as_completed
@@ -165,18 +165,16 @@ def sweep(
         say(f"{page.name}: {plural(len(todo), 'point')} to run on {plural(there, 'worker')}{waiting}")
         point_of = {}
         for point in todo:
-            task = (str(page.root), page.name, point.settings, timeout)
-            point_of[client.submit(run_point, *task, key=f"{page.name}-{point.name}", pure=False)] = point
+            point_of[client.submit(runs.run, page, point.settings, key=f"{page.name}-{point.name}", pure=False)] = point
         for future in as_completed(point_of):
             point = point_of[future]
             try:
                 row = future.result()
             except Exception as error:  # a worker that died too often, a lost connection: this point's failure, not the sweep's
-                row = failed_row(page, point, f"{type(error).__name__}: {error}")
+                row = failed_row(page, point, f"{type(error).__name__}: {' '.join(str(error).split())}")
             if runs.read_row(runs.path_of(page, point.name)) != row:  # a worker without our disk
                 runs.write_row(page, row)
             made.append(row)
-            changed = ", ".join(f"{name}={value}" for name, value in difference(page, point.settings).items())
             trouble = f" ({row['error'].splitlines()[0]})" if row["status"] == "failed" else ""
-            say(f"{len(made)} of {len(todo)} {row['status']}: {changed or 'the book’s own parameters'}{trouble}")
+            say(f"{len(made)} of {len(todo)} {row['status']}: {changed(page, point) or 'the book’s own parameters'}{trouble}")
     return made

@@ -1,7 +1,7 @@
 """Verdicts: which one counts, how many hold, and how far a measurement is from its bound.
 
-One statement has one verdict, everywhere: the largest run decides. All counts of the book (header, box, scoreboard, filter,
-errata, README) come from `count`.
+One statement has one verdict, everywhere: the largest run decides; `claims.judge` judges each of them. All counts of the book
+(header, box, scoreboard, filter, errata, README) come from `count`.
 """
 
 import math

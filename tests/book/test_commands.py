@@ -30,7 +30,7 @@ def test_every_command_and_option_has_help(command):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("swep", "there is no command 'swep'; did you mean 'sweep'?"),
+        ("swep", "No such command 'swep'. Did you mean 'sweep'?"),
         ("run", "Missing argument 'PAGE'"),
         ("run deep_linear/mode", "there is no page 'deep_linear/mode'; did you mean 'deep_linear/modes'?"),
         ("run ../README", "there is no page '../README'"),

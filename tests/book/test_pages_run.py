@@ -78,9 +78,9 @@ def test_a_printed_command_exists_and_names_what_exists(command):
         named = options.get("page") or ()
         for page in [pages.find(one) for one in ([named] if isinstance(named, str) else named)]:
             if name == "run":
-                parameters.resolve(page, given(options["parameter"]), options["preset"], options["device"], pick=lambda _: "cuda")
+                parameters.resolve(page, given(options["parameter"]), options["preset"], options["device"], here=False)
             if name == "sweep":
-                sweep.points(page, list(options["grid"]), given(options["parameter"]), options["preset"], pick=lambda _: "cuda")
+                sweep.points(page, list(options["grid"]), given(options["parameter"]), options["preset"], here=False)
             if name == "results" and options["claim"]:
                 assert options["claim"] in claims.of_page(page.name), f"{where}: {page.name} has no such claim"
     except (click.ClickException, Problem) as error:

@@ -4,8 +4,6 @@ import re
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lib.book import pages, parameters
 from lib.book.parameters import parse, resolve, validate
@@ -75,12 +73,6 @@ def test_a_wrong_value_is_refused_with_the_names_that_exist(typed, message):
     with pytest.raises(Problem, match=message) as error:
         validate(typed, parse(CELL))
     assert "the page has hidden, step, name, bias" in str(error.value)
-
-
-@given(st.integers(1, 4096), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.booleans())
-def test_python_values_pass_unchanged(hidden, step, name, bias):
-    values = {"hidden": hidden, "step": step, "name": name, "bias": bias}
-    assert validate(values, parse(CELL)) == values
 
 
 def test_defaults_then_the_preset_then_what_is_given(repository):

@@ -1,6 +1,5 @@
 """Figures: colours that colour-blind readers tell apart, text that can be read, sharp pictures that stay small."""
 
-import base64
 import io
 import itertools
 
@@ -56,18 +55,6 @@ def test_labels_of_lines_do_not_touch_and_stay_inside(scale):
     assert ax.get_legend() is None
 
 
-def test_a_band_is_the_mean_with_its_range_or_deviation():
-    samples = np.array([[0.0, 2.0], [2.0, 6.0]])
-    for spread, edges in (("range", ([0, 2], [2, 6])), ("std", (1 - np.sqrt(2), 1 + np.sqrt(2)))):
-        fig, ax = plots.panels()
-        (line,) = plots.band(ax, [0, 1], samples, "#000000", spread=spread)
-        corners = ax.collections[0].get_paths()[0].vertices
-        plots.plt.close(fig)
-        assert line.get_ydata().tolist() == [1, 4]
-        low, high = corners[corners[:, 0] == 0][:, 1].min(), corners[corners[:, 0] == 0][:, 1].max()
-        assert (low, high) == pytest.approx((edges[0], edges[1]) if spread == "std" else (0, 2))
-
-
 # --- pictures that are kept in git -----------------------------------------------------------------------------------
 
 
@@ -99,11 +86,3 @@ def test_colours_that_are_common_stay_as_they_are_and_transparency_becomes_white
     clear.paste(Image.effect_noise((40, 80), 90).convert("RGBA"), (0, 0))
     shown = Image.open(io.BytesIO(pictures.smaller(png(clear)))).convert("RGB")
     assert shown.getpixel((79, 5)) == (255, 255, 255)
-
-
-def test_shrinking_a_notebook_touches_pictures_only():
-    noise = base64.b64encode(png(Image.effect_noise((300, 300), 80).convert("RGB"))).decode()
-    notebook = {"cells": [{"outputs": [{"data": {"image/png": noise, "text/plain": "x"}}, {"text": "y"}]}, {"source": ""}]}
-    pictures.shrink(notebook)
-    data = notebook["cells"][0]["outputs"][0]["data"]
-    assert len(data["image/png"]) < len(noise) and data["text/plain"] == "x"

@@ -43,8 +43,7 @@ def test_a_run_beside_the_book(book):
     (line,) = [line for line in text.splitlines() if line.startswith("two-width")]
     assert line.split() == ["two-width", "6", "8", "±", "0.01", "reproduced", "not", "reproduced", "≠"]
     assert text.endswith("1 of 2 verdicts are the book's.")
-    failed = results.beside_the_book(put(book, 5, status="failed"), book.root)
-    assert failed.endswith("This run failed after 0 checks: ValueError: no")
+    assert results.beside_the_book(put(book, 5, status="failed"), book.root) == "This run failed after 0 checks: ValueError: no"
 
 
 def test_a_claim_that_is_gone_is_left_out(book):
@@ -64,6 +63,8 @@ def test_runs_as_one_table_and_as_csv(book, tmp_path):
     assert list(table["two-parts: z"].dropna()) == [2.0] * 3 and list(table["status"]).count("failed") == 1
     brief = results.brief(page, table, "two-width")
     assert list(brief) == ["width", "seed", "two-width", "status", "seconds", "run"]
+    with pytest.raises(Problem, match="paper/two has no claim 'two-widht'; did you mean 'two-width'"):
+        results.brief(page, table, "two-widht")
     done = book.run("results", "paper/two", "--csv", "out.csv")
     assert done.returncode == 0 and "4 runs written to out.csv" in done.stdout, done.stderr
     assert len(book.read("out.csv").splitlines()) == 5

@@ -1,7 +1,6 @@
 """Sweeps: grids, finished points that are skipped, failures, a sweep that is killed and resumed, a Dask scheduler elsewhere."""
 
 import contextlib
-import json
 import os
 import shlex
 import signal
@@ -47,7 +46,6 @@ def test_points_are_validated_before_anything_starts_named_and_merged(repository
         (["width=1:20"], r"must lie in \[1, 10\]"),
         (["widht=1"], "did you mean 'width'"),
         (["width=1", "width=2"], "width is given twice"),
-        (["width=1:10", "seed=0:10", "name=" + ",".join(map(str, range(2000)))], "more than 100000 points"),
     ):
         with pytest.raises(Problem, match=message):
             sweep.points(page, grid, {})
@@ -62,6 +60,17 @@ def test_a_place_that_is_none_is_refused(repository, tmp_path, monkeypatch):
     with pytest.raises(Problem, match="there is no Slurm on this machine"):
         sweep.sweep(page, todo, on="slurm")
     assert sweep.sweep(page, [], on="moon") == []  # nothing to do
+
+
+def test_a_job_that_slurm_refuses_is_one_sentence(repository, tmp_path, monkeypatch):
+    pytest.importorskip("dask_jobqueue")
+    refuses = tmp_path / "sbatch"
+    refuses.write_text("#!/bin/sh\necho 'allocation failure: Invalid partition name specified' >&2\nexit 1\n")
+    refuses.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    page = repository.page("two")
+    with pytest.raises(Problem, match="Slurm refuses such a job: allocation failure: Invalid partition name specified"):
+        sweep.sweep(page, sweep.points(page, ["width=1"], {}), on="slurm")
 
 
 # --- with kernels ----------------------------------------------------------------------------------------------------
@@ -139,31 +148,9 @@ def test_nobody_at_an_address(executed):
     assert done.returncode == 2 and done.stderr == "there is no Dask scheduler at tcp://127.0.0.1:9\n"
 
 
-def test_a_row_comes_back_from_a_worker_without_our_disk(repository, monkeypatch):
-    """What a worker returns is written here, too; a point whose worker dies is a failed row."""
+def test_a_point_whose_worker_dies_is_a_failed_row(repository):
     page = repository.page("two")
-    points = sweep.points(page, ["width=1,2"], {})
-
-    class Future:
-        def __init__(self, point):
-            self.point = point
-
-        def result(self):
-            if self.point.settings["width"] == 2:
-                raise RuntimeError("the worker died")
-            return sweep.failed_row(page, self.point, "") | {"status": "finished"}
-
-    class Client:
-        def scheduler_info(self):
-            return {"workers": {}}
-
-        def submit(self, function, root, name, settings, timeout, **options):
-            return Future(next(point for point in points if point.settings == settings))
-
-    monkeypatch.setattr(sweep, "connect", lambda *_: contextlib.nullcontext(Client()))
-    monkeypatch.setattr("distributed.as_completed", list)
-    said = []
-    sweep.sweep(page, points, say=said.append)
-    kept = {row["parameters"]["width"]: json.loads(json.dumps(row)) for row in rows(repository)}
-    assert kept[1]["status"] == "finished" and kept[2]["error"] == "RuntimeError: the worker died"
-    assert "waiting for one to connect" in said[0]
+    (point,) = sweep.points(page, ["width=1"], {})
+    row = sweep.failed_row(page, point, "KilledWorker: it died too often")
+    runs.write_row(page, row)
+    assert rows(repository) == [row] and not runs.finished(page, point.name)

@@ -52,24 +52,6 @@ def test_counts_keep_papers_and_this_book_apart_and_leave_checks_out():
     }
 
 
-def test_counts_of_the_papers_add_up_to_those_of_the_book():
-    whole = verdicts.count(verdicts.rows(BOOK))
-    each = [verdicts.count(verdicts.rows(BOOK, [paper])) for paper in verdicts.parts(BOOK)]
-    for name in verdicts.GROUPS:
-        assert sum(sum(one[name].values()) for one in each) == sum(whole[name].values())
-    rows = verdicts.rows(BOOK)
-    halves = sum(verdicts.group(claim) == "slip" for claim, _ in rows)
-    assert halves + sum(sum(whole[name].values()) for name in ("statements", "findings", "checks")) == len(rows)
-    assert whole["slips"][SLIP] == len({(claim.folder, claim.erratum) for claim, _ in rows if claim.erratum})
-
-
-def test_the_score_says_the_counts():
-    total, score = verdicts.count(verdicts.rows(BOOK)), verdicts.score(BOOK)
-    main = total["papers' main results"]
-    assert score.startswith(f"{main['reproduced']} of the papers' {sum(main.values())} main results hold; ")
-    assert f"{total['slips'][SLIP]} slips in print" in score
-
-
 def test_an_edit_of_the_claims_is_noticed_at_once(repository):
     assert {claim.verdict for claim, _ in verdicts.rows(repository.book)} == {"reproduced"}
     repository.edit("book/paper/claims.yml", "verdict: reproduced", "verdict: not reproduced\n  note: because")

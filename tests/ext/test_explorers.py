@@ -2,13 +2,12 @@
 
 import json
 import math
-import os
 from importlib import import_module
 
 import numpy as np
 import pytest
 import torch
-from explorers import EXPLORERS, bokeh_parts, directive
+from explorers import EXPLORERS, bokeh_parts
 from playwright.sync_api import sync_playwright
 
 from lib import biases
@@ -109,15 +108,6 @@ def test_browser_and_book_draw_the_same_numbers(tab, seed):
     assert twins.uniforms(seed, 10, skip=40).tolist() == drawn[0][40:]
 
 
-def test_the_numbers_look_random():
-    uniform, normal = twins.uniforms(5, 200_000), twins.normals(6, 200_000)
-    assert uniform.min() >= 0 and uniform.max() < 1
-    assert abs(uniform.mean() - 0.5) < 5 / math.sqrt(12 * 200_000) and abs(np.corrcoef(uniform[1:], uniform[:-1])[0, 1]) < 0.012
-    assert abs(normal.mean()) < 5 / math.sqrt(200_000) and abs(normal.var() - 1) < 5 * math.sqrt(2 / 200_000)
-    between = np.corrcoef(twins.uniforms(5, 50_000), twins.uniforms(6, 50_000))[0, 1]  # neighbouring seeds
-    assert abs(between) < 5 / math.sqrt(50_000)
-
-
 def test_biases_alone_learn_as_train_biases_does():
     """The explorer's Adam in double precision beside the library's training, which works in single precision."""
     (net, start), goal, steps = twins.frozen(16, 4), twins.target("wave"), 30
@@ -164,14 +154,3 @@ def test_colours_keep_their_meaning_in_the_dark():
 def test_on_paper_a_figure_of_its_page_stands_in_an_explorers_place(name):
     (page,) = [page for page in pages.all_pages() if f"{{explorer}} {name}\n" in page.markdown.read_text(encoding="utf-8")]
     assert EXPLORERS[name] in pages.figures(page)
-
-
-def test_what_a_page_shows_of_an_explorer_is_kept_until_something_changes(tmp_path, monkeypatch):
-    module = module_of("modes")
-    first = directive.made("modes", tmp_path)
-    assert first["model"] == bokeh_parts.document(module.layout()) and first["about"] == module.ABOUT
-    monkeypatch.setattr(module, "ABOUT", "Something else.")
-    assert directive.made("modes", tmp_path) == first
-    (kept,) = (tmp_path / "_build" / "explorers").iterdir()
-    os.utime(kept, (0, 0))  # older than its sources
-    assert directive.made("modes", tmp_path)["about"] == "Something else."

@@ -4,17 +4,15 @@ Bokeh's own scripts are copied from its package into the built book, and only pa
 imported by a page's code, so no page goes stale when an explorer changes; its document is read again, that is all.
 """
 
-import json
 import shutil
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from base import TEMPLATES, Generated, current
+from base import TEMPLATES, Generated
 from docutils import nodes
 
 from explorers import EXPLORERS
-from lib.files import read_json, write_whole
 
 HERE = Path(__file__).parent
 BOKEH = ("bokeh.min.js", "bokeh-widgets.min.js")
@@ -30,10 +28,15 @@ class Explorer(Generated):
         name, about = self.arguments[0], self.env.metadata[self.env.docname]
         if name not in EXPLORERS:
             raise self.error(f"there is no explorer '{name}'; there are {', '.join(EXPLORERS)}")
-        for path in sources(name):
-            self.env.note_dependency(str(path))
-        known, found = made(name, self.root), self.picture(self.page, EXPLORERS[name])
-        about["explorers"] = " ".join([*used(about), name])
+        from explorers import bokeh_parts  # late, like the module: a build that reads no page with an explorer needs no Bokeh
+
+        module = import_module(f"explorers.{name}")
+        for file in (f"{name}.py", "bokeh_parts.py", "directive.py", "controls.css", "../templates/explorer.html"):
+            self.env.note_dependency(str(HERE / file))
+        scripts = (*about.get("explorers", "numbers").split(), *getattr(module, "SCRIPTS", ()), name)
+        about["explorers"] = " ".join(dict.fromkeys(scripts))  # what the page loads, in this order
+        known = {"title": module.__doc__.split(":")[0], "about": module.ABOUT, "model": bokeh_parts.document(module.layout())}
+        found = self.picture(self.page, EXPLORERS[name])
         static, caption = nodes.container(classes=["explorer-static"]), nodes.Element()
         if found:
             static += nodes.image(uri=found[0], alt=found[1], candidates={})
@@ -41,33 +44,6 @@ class Explorer(Generated):
         head, foot = TEMPLATES.get_template("explorer.html").render(name=name, **known).split("<!-- picture and caption -->")
         between = nodes.raw("", "<figcaption>", format="html")
         return [nodes.raw("", head, format="html"), static, between, *caption.children, nodes.raw("", foot, format="html")]
-
-
-def used(metadata: dict) -> list[str]:
-    """The explorers that a document shows, from what Sphinx keeps about it."""
-    return metadata.get("explorers", "").split()
-
-
-def sources(name: str) -> list[Path]:
-    """The files that an explorer is made from."""
-    return [HERE / f"{name}.py", HERE / "bokeh_parts.py", HERE / "controls.css", Path(__file__)]
-
-
-def made(name: str, root: Path) -> dict:
-    """What a page shows of an explorer: `title`, `about`, Bokeh's `model` as text, `scripts` of its own.
-
-    Kept under _build until one of its sources is newer, for Bokeh and torch take their time to load.
-    """
-    path = root / "_build" / "explorers" / f"{name}.json"
-    if current(path, sources(name)):
-        return read_json(path)
-    from explorers import bokeh_parts
-
-    module = import_module(f"explorers.{name}")
-    known = {"title": module.__doc__.split(":")[0], "about": module.ABOUT, "model": bokeh_parts.document(module.layout())}
-    known["scripts"] = list(getattr(module, "SCRIPTS", ()))
-    write_whole(path, json.dumps(known))
-    return known
 
 
 def copy_bokeh(app) -> None:
@@ -82,10 +58,9 @@ def copy_bokeh(app) -> None:
 
 def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Sphinx, for every page: one with an explorer loads Bokeh, the shared scripts and the explorer's own, once and in order."""
-    mine = used(app.env.metadata.get(pagename, {})) if doctree is not None else []
+    mine = app.env.metadata.get(pagename, {}).get("explorers", "").split() if doctree is not None else []
     if mine:
-        more = [script for name in mine for script in made(name, Path(app.srcdir))["scripts"]]
-        own = [f"explorers/{script}.js" for script in dict.fromkeys(("numbers", *more, *mine, "page"))]
+        own = [f"explorers/{script}.js" for script in (*mine, "page")]
         for script in (*(f"bokeh/{name}" for name in BOKEH), *own):
             app.add_js_file(script, loading_method="defer")
 
