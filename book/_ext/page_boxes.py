@@ -77,7 +77,7 @@ class ClaimList(Box):
 
 
 class ParameterTable(Box):
-    """The page's parameters: type, the book's value, the paper's value, meaning; `:folded:` behind their number."""
+    """The page's parameters with the book's and the paper's values, and how to run the paper's size at what cost."""
 
     option_spec = {"folded": directives.flag}
 
@@ -86,8 +86,12 @@ class ParameterTable(Box):
         lines = ["| parameter | book | paper | meaning |", "|---|---|---|---|"]
         for p in known.values():
             lines.append(f"| `{p.name}` | `{p.default!r}` | {parameters.stated(self.page, p)} | {p.help} |")
-        table = "\n".join(lines)
-        return dropdown(f"The parameters ({len(known)})", table) if "folded" in self.options else table
+        table, sizes = "\n".join(lines), parameters.sizes(self.page)
+        if sizes.paper:
+            device = " (on a GPU with `--device cuda`)" if "device" in known else ""
+            table += f"\n\nAt the paper's size: `python -m lib run {self.page.name} --preset paper`{device}. Cost: {sizes.cost}."
+        words = f"The parameters ({len(known)})" + (" and the paper's size" if sizes.paper else "")
+        return dropdown(words, table) if "folded" in self.options else table
 
 
 class Recorded(Box):

@@ -74,16 +74,6 @@ class Papers(Generated):
         return f":::::{{div}} paper-card\n{inside}\n:::::"
 
 
-class MainResults(Generated):
-    """The main results of one part, named as the argument, in one line each: what a table of several papers has in a cell."""
-
-    required_arguments = 1
-
-    def text(self) -> str:
-        self.depend(self.arguments)
-        return in_lines(main_results(self.book, self.arguments[0]))
-
-
 def shows(figures: dict[str, dict], number: str) -> str | None:
     """Which of our figures remakes a figure of the paper, '5c', by the bold opening of its caption; or else one of Fig. 5."""
     for wanted in (number, re.sub(r"[A-Za-z]$", "", number)):
@@ -123,7 +113,8 @@ class FigureIndex(Generated):
                 figure = shows(figures[page], number) if word == "Fig." else None
                 places.append((self.address(page) + (f"#{figure}" if figure else ""), short(page)))
             anchor = f"{dict(SOURCES)[word]}-{number}".replace(" ", "")
-            about |= {"head": number if own_name(number) else f"{word} {number}", "anchor": anchor, "places": places}
+            several = "Eqs" if word == "Eq." and "-" in number else word
+            about |= {"head": number if own_name(number) else f"{several} {number}", "anchor": anchor, "places": places}
             lines[word, number] = [about]
         for entry in claims.index(self.part, self.book):
             word, _, number = re.sub(r"^Fig(ure)?s?\.?", "Fig.", re.sub(r"^Eqs?\.?", "Eq.", entry.what)).partition(" ")

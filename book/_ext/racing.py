@@ -26,7 +26,6 @@ DIRECTIVES = {
     "recorded": page_boxes.Recorded,
     "results": paper_pages.Results,
     "papers": paper_pages.Papers,
-    "main-results": paper_pages.MainResults,
     "figure-index": paper_pages.FigureIndex,
     "slips": paper_pages.Slips,
     "cost": paper_pages.Cost,

@@ -21,7 +21,8 @@ def layout() -> bk.Column:
     picture = ColumnDataSource({"image": [np.zeros((SIDE, SIDE))]}, name="picture")
     kept = bk.source("kept", "magnitude", "fourier", "colour")
     latest = bk.source("latest", "magnitude", "fourier")
-    image = bk.plot("The function of a random network as a grey picture", "", "", x_range=(-1, 1), y_range=(-1, 1), height=330)
+    image = bk.plot("The function of a random network as a grey picture", "", "", x_range=(-1, 1), y_range=(-1, 1),
+                    sizing_mode="scale_width", aspect_ratio=1)  # fmt: skip
     image.axis.visible = image.grid.visible = False
     image.image("image", x=-1, y=-1, dw=2, dh=2, source=picture, color_mapper=LinearColorMapper(palette="Greys256"))
     low, high = complexity.fourier_plane(SIDE), complexity.fourier_flat(SIDE)
