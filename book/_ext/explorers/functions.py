@@ -22,7 +22,7 @@ def layout() -> bk.Column:
     kept = bk.source("kept", "magnitude", "fourier", "colour")
     latest = bk.source("latest", "magnitude", "fourier")
     image = bk.plot("The function of a random network as a grey picture", "", "", x_range=(-1, 1), y_range=(-1, 1),
-                    sizing_mode="scale_width", aspect_ratio=1)  # fmt: skip
+                    sizing_mode="fixed", width=310, height=310, frame_align=False)  # fmt: skip
     image.axis.visible = image.grid.visible = False
     image.image("image", x=-1, y=-1, dw=2, dh=2, source=picture, color_mapper=LinearColorMapper(palette="Greys256"))
     low, high = complexity.fourier_plane(SIDE), complexity.fourier_flat(SIDE)
