@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,7 +64,8 @@ def test_a_place_that_is_none_is_refused(repository, tmp_path, monkeypatch):
 
 
 def test_a_job_that_slurm_refuses_is_one_sentence(repository, tmp_path, monkeypatch):
-    pytest.importorskip("dask_jobqueue")
+    cluster = SimpleNamespace(job_script=lambda: "#!/bin/sh", close=lambda: None)  # dask-jobqueue is an extra
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=lambda **options: cluster))
     refuses = tmp_path / "sbatch"
     refuses.write_text("#!/bin/sh\necho 'allocation failure: Invalid partition name specified' >&2\nexit 1\n")
     refuses.chmod(0o755)
