@@ -199,16 +199,18 @@ def _train(
     Stops with a FloatingPointError after training if a loss was not finite.
     """
     per_epoch = math.ceil(items / batch)
-    steps, seen, chosen = epochs * per_epoch, [], batches(items, batch, epochs, seed)
+    steps, done, chosen = epochs * per_epoch, 0, batches(items, batch, epochs, seed)
+    losses = weights[0].new_empty(steps, len(weights[0]))  # thousands of small tensors would keep large ones from being freed
 
     def slopes(weights: list[Tensor]) -> list[Tensor]:
-        now, gradients = gradient(next(chosen).to(weights[0].device), len(seen) / steps)
-        seen.append(now)
+        nonlocal done
+        losses[done], gradients = gradient(next(chosen).to(weights[0].device), done / steps)
+        done += 1
         return gradients
 
     adam = Adam(rate, schedule=None if constant_rate else cosine(steps))
     descend(weights, slopes, update=adam, steps=steps)
-    curve = torch.stack(seen).view(epochs, per_epoch, -1).mean(1)
+    curve = losses.view(epochs, per_epoch, -1).mean(1)
     if not curve.isfinite().all():
         raise FloatingPointError("the loss is not finite: look for NaN or infinity in x and y, or try a smaller rate")
     return curve

@@ -20,13 +20,15 @@ SENTENCES = ("ClaimError", "NotMeasured", "VerdictChanged", "Problem", "DamagedF
 def kernel_environment(root: Path, offline: bool = True) -> dict:
     """Environment of a page's kernel: one thread for numerical libraries, this `lib`, no network.
 
-    glibc would give large arrays back to the system each time, and a kernel spend up to a tenth of its time getting them again.
+    With the book's own parameters (`offline`), glibc keeps freed arrays: getting them again takes up to a tenth of a kernel's
+    time. At larger sizes that would multiply the memory.
     """
     own = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
-    own |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
     own |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))}
     own |= {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    return os.environ | own | ({"RACING_OFFLINE": "1"} if offline else {})
+    if offline:
+        own |= {"RACING_OFFLINE": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
+    return os.environ | own
 
 
 async def execute(page: Page) -> float:

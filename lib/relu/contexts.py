@@ -79,7 +79,7 @@ def residual(x: Tensor, y: Tensor) -> Tensor:
 def item_modes(block: Tensor) -> Tensor:
     """Singular values sigma (modes,) of a block of properties (properties, items) after removing its mean over items."""
     sigma = torch.linalg.svdvals(block - block.mean(-1, keepdim=True))
-    return sigma[sigma > sigma[0] * 1e-10]
+    return sigma[sigma > sigma[0] * 1e3 * torch.finfo(sigma.dtype).eps]  # the rest is zero but for rounding
 
 
 def residual_speed(sigma: Tensor | float, contexts: int, active: int, items: int) -> Tensor:
