@@ -98,21 +98,15 @@ def next_logits(
     scale: float | Tensor = 1.0,
     *,
     cache: Cache | None = None,
-    blocks: int | None = None,
-    centred: bool = False,
-    without: str = "",
+    **options,
 ) -> tuple[Tensor, Cache]:
     """Logits of the token after `tokens`, and the cache to go on with (the one that was given, if any, with more in it).
 
-    tokens (seeds, sequences, new): the tokens that are not in `cache` yet; logits (seeds, sequences, vocabulary). `scale`
-    multiplies the output of the layer normalisations in the blocks: a number, or (seeds, sequences). `blocks` uses only
-    the first so many. `centred` subtracts from the MLP's hidden units their mean. `without` is one of `PARTS`: that part
-    is taken out of every block.
+    tokens (seeds, sequences, new): the tokens that are not in `cache` yet; logits (seeds, sequences, vocabulary). The rest
+    as in `final_states`.
     """
     cache = Cache() if cache is None else cache
-    final = final_states(weights, shape, tokens, activation, scale, cache=cache, blocks=blocks, centred=centred, without=without)[
-        :, :, -1
-    ]
+    final = final_states(weights, shape, tokens, activation, scale, cache=cache, **options)[:, :, -1]
     return final @ weights["tokens"].transpose(1, 2), cache
 
 
@@ -128,8 +122,12 @@ def final_states(
     centred: bool = False,
     without: str = "",
 ) -> Tensor:
-    """The normalised residual stream that the readout sees, at each of `tokens`: (seeds, sequences, new, width). Arguments
-    as in `next_logits`; `cache` is extended in place."""
+    """The normalised residual stream that the readout sees, at each of `tokens`: (seeds, sequences, new, width).
+
+    tokens (seeds, sequences, new) come after those in `cache`, which is extended in place. `scale` multiplies the output of
+    the layer normalisations in the blocks: a number, or (seeds, sequences). `blocks` uses only the first so many. `centred`
+    subtracts from the MLP's hidden units their mean. `without` is one of `PARTS`: that part is taken out of every block.
+    """
     if without not in ("", *PARTS):
         raise ValueError(f"without is one of {', '.join(PARTS)}, not {without!r}")
     seeds, sequences, new = tokens.shape
@@ -188,21 +186,17 @@ def write(
     scale: float | Tensor = 1.0,
     *,
     length: int = 100,
-    blocks: int | None = None,
-    centred: bool = False,
-    without: str = "",
+    **options,
 ) -> Tensor:
     """Continue prompts (seeds, sequences) of one token each by `length` tokens, always the most likely: (seeds,
-    sequences, length)."""
+    sequences, length). `options` as in `final_states`."""
     seeds = len(weights["tokens"])
     if prompts.ndim != 2 or len(prompts) != seeds:
         raise WrongAxes(f"write: prompts has shape {tuple(prompts.shape)}; here it must be ({seeds} seeds, sequences)")
     token, cache, written = prompts[..., None], Cache(), []
     with torch.no_grad():
         for _ in range(length):
-            logits, cache = next_logits(
-                weights, shape, token, activation, scale, cache=cache, blocks=blocks, centred=centred, without=without
-            )
+            logits, cache = next_logits(weights, shape, token, activation, scale, cache=cache, **options)
             token = logits.argmax(-1, keepdim=True)
             written.append(token)
     return torch.cat(written, -1)
@@ -216,9 +210,7 @@ def write_grid(
     scales: Sequence[float],
     *,
     length: int = 100,
-    blocks: int | None = None,
-    centred: bool = False,
-    without: str = "",
+    **options,
 ) -> Tensor:
     """`write` for several layer-normalisation scales at once, with the same weights and prompts (seeds, sequences):
     (scales, seeds, sequences, length), or for several activations (activations, scales, seeds, sequences, length)."""
@@ -232,7 +224,7 @@ def write_grid(
 
     written = write(
         weights, shape, prompts.to(scale.device).repeat(1, variants), side_by_side, scale.expand(len(prompts), -1),
-        length=length, blocks=blocks, centred=centred, without=without,
+        length=length, **options,
     )  # fmt: skip
     grid = written.unflatten(1, (len(several), len(scales), sequences)).movedim(0, 2)
     return grid if several is activation else grid[0]
