@@ -14,7 +14,7 @@ effective rank of a representation. Tensors, NumPy arrays and (in `of`) callable
 from lib.complexity import measures, polynomials, rank, sequences, spectra
 from lib.complexity.measures import MEASURES, grid, of
 from lib.complexity.polynomials import BASES, chebyshev, condition, default_order, legendre, polynomial, polynomial_as_printed
-from lib.complexity.rank import effective_rank, effective_rank_as_printed, effective_rank_of_gram
+from lib.complexity.rank import effective_rank, effective_rank_of_gram
 from lib.complexity.sequences import TRAVERSALS, lempel_ziv, phrases, phrases_of_constant, quantise, traverse
 from lib.complexity.spectra import (
     REGIONS,
@@ -33,4 +33,4 @@ __all__ += ["spectra", "REGIONS", "fourier", "cosine", "energy_above", "cosine_t
 __all__ += ["fourier_of_magnitudes", "cosine_of_magnitudes", "fourier_flat", "fourier_plane"]
 __all__ += ["polynomials", "BASES", "polynomial", "chebyshev", "legendre", "polynomial_as_printed", "default_order", "condition"]
 __all__ += ["sequences", "TRAVERSALS", "lempel_ziv", "quantise", "traverse", "phrases", "phrases_of_constant"]
-__all__ += ["rank", "effective_rank", "effective_rank_as_printed", "effective_rank_of_gram"]
+__all__ += ["rank", "effective_rank", "effective_rank_of_gram"]

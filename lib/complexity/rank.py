@@ -13,11 +13,6 @@ def effective_rank(matrix: Tensor) -> Tensor:
     return _rank_of(torch.linalg.svdvals(matrix))
 
 
-def effective_rank_as_printed(matrix: Tensor) -> Tensor:
-    """Early Linearization Eq. 1 letter by letter."""
-    return -effective_rank(matrix)
-
-
 @axes(h="units items")
 def effective_rank_of_gram(h: Tensor, centred: bool = False) -> Tensor:
     """`effective_rank` of the Gram matrix of h (..., units, items), without that matrix: its singular values are the

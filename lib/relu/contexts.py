@@ -97,11 +97,6 @@ def overlap(contexts: int) -> float:
     return -1 / (contexts - 1)
 
 
-def printed_overlap(contexts: int) -> float:
-    """The same cosine as printed in Appendices F and G, for 3, 4 and 5 contexts: -1/2, -1/6, -1/12."""
-    return {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}[contexts]
-
-
 def context_mode_strength(t: Real, s: Real, d: Real, b0: Real, contexts: int, tau: float = 1.0) -> Tensor:
     """Strength of a mode in one of C pathways, each open in all contexts but one, after the common pathway.
 
@@ -109,15 +104,6 @@ def context_mode_strength(t: Real, s: Real, d: Real, b0: Real, contexts: int, ta
     tau dB/dt = 2B (s - B d / (C - 1)). Starts at `b0`, settles at (C - 1) s/d. Corrects Appendices F and G.
     """
     return linear.mode_strength(t, linear.real(s), linear.real(d) / (contexts - 1), b0, tau)
-
-
-def printed_context_mode_strength(t: Real, s: Real, d: Real, b0: Real, contexts: int, tau: float = 1.0) -> Tensor:
-    """The closed form as printed in Appendices F and G: the exponential grows, and one factor C - 1 is missing.
-
-    It starts at (C - 1) b0 and dies out.
-    """
-    s, d = linear.real(s), linear.real(d)
-    return ((contexts - 1) * s / d) / (1 - (1 - s / (d * b0)) * torch.exp(2 * s * linear.real(t) / tau))
 
 
 @axes(x="features points", y="outputs points")

@@ -47,11 +47,6 @@ def with_constant(x: Tensor, strength: Tensor | float = 1.0) -> Tensor:
     return torch.cat([x.expand(*ensemble, *x.shape[-2:]), row], -2)
 
 
-def input_spectrum(items: int, strength: float) -> Tensor:
-    """Eigenvalues of the input correlations of one-hot items with a constant, largest first: Early Linearization Prop. 1."""
-    return torch.tensor([strength**2 + 1 / items] + [1 / items] * (items - 1) + [0.0], dtype=torch.float64)
-
-
 class BiasMode(NamedTuple):
     """The mode by which a constant input learns the mean label."""
 
@@ -81,15 +76,6 @@ def mode_strengths(answers: Tensor, x: Tensor, mode: theory.Modes) -> Tensor:
     """
     seen = x.mT @ mode.v / (mode.d * x.shape[-1])  # (items, modes)
     return (mode.u.mT @ answers * seen.mT).sum(-1)
-
-
-@axes(w1="hidden features")
-def bias_ratio(w1: Tensor) -> Tensor:
-    """Length of a layer's biases, its last column, relative to that of its weights: |b| / |W1|, (...).
-
-    While the bias mode is alone, it is c sqrt(P) for P one-hot items. Early Linearization Fig. 3a.
-    """
-    return w1[..., -1].norm(dim=-1) / w1[..., :-1].norm(dim=(-2, -1))
 
 
 # --- what units do, and which solution they end up with (Sections 5.3 to 6) --------------------------------------------------
@@ -184,14 +170,6 @@ def delay(s: Real, d: Real, a0: Real, active: Real, tau: float = 1.0) -> Tensor:
     return tau / (2 * s) * torch.log((s - d * active * a0) / (active * (s - d * a0)))
 
 
-def delay_as_printed(s: Real, d: Real, a0: Real, g: Real, threshold: Real, tau: float = 1.0) -> Tensor:
-    """Early Linearization Eq. 14 letter by letter, where g is called the rate of dead neurons."""
-    s, d, a0, g = (theory.real(value) for value in (s, d, a0, g))
-    above = s**2 * a0 - s * d * a0**2 * g - s * threshold * d * a0 + d**2 * a0**2 * g * threshold
-    below = s**2 * a0 * g - s * d * a0 * g * threshold - s * d * a0**2 * g + d**2 * a0**2 * g * threshold
-    return tau / (2 * s) * torch.log(above / below)
-
-
 # --- how strong must a constant be? (Fig. 10) --------------------------------------------------------------------------------
 
 # While answers are tiny, a unit with incoming weights w and outgoing weights r obeys w' = Σ (r·yᵢ) xᵢ and r' = Σ (w·xᵢ) yᵢ,
@@ -284,21 +262,6 @@ def early_factor(
     after = (growing_part([w, r], mode)[:, 0].square() * on).sum() / (1 + step * rate) ** (2 * steps)
     size = w.square().sum(-1)
     return float(after / before), float((size * on).sum() / size.sum())
-
-
-@axes(x="features items", y="outputs items")
-def typical_speed(x: Tensor, y: Tensor) -> float:
-    """Growth rate of a typical unit without a bias relative to the fastest one: median over all sets of items.
-
-    When the fast ones have learned the task, typical ones have grown from σ to σ^(1 - ratio) only, and the constant that lifts
-    them over a gate of size σ is c ~ σ^(ratio / 2). For one-hot items.
-    """
-    inner, speeds = y.mT @ y, []  # singular values by the Gram matrix: in half of the time
-    for chosen in _sets(x).split(1024):
-        gram = x @ (inner * chosen[:, None] * chosen[:, :, None]) @ x.mT  # (sets, features, features)
-        speeds.append(torch.linalg.eigvalsh(gram)[:, -1].clamp(min=0).sqrt())
-    speeds = torch.cat(speeds)
-    return float(speeds.median() / speeds.max())
 
 
 @axes(x="features items", y="outputs items")

@@ -45,21 +45,6 @@ def scaled(h: Tensor, dims: int = 2) -> Tensor:
     return place * torch.where(place[:, -1:] < 0, -1.0, 1.0)
 
 
-@axes(h="moments units items")
-def joint_map(h: Tensor, *, seed: int = 0) -> Tensor:
-    """One map of what a hidden layer does at several moments, h (moments, units, items): (moments, items, 2).
-
-    Metric multi-dimensional scaling of all moments together, so that an item leaves a trail. Make Haste Slowly, Fig. 4c.
-    """
-    from sklearn.manifold import MDS  # slow to import, and needed only here
-    from threadpoolctl import threadpool_limits
-
-    points = h.mT.reshape(-1, h.shape[1]).double().numpy()
-    with threadpool_limits(1):
-        place = MDS(2, n_init=2, init="random", random_state=seed, normalized_stress="auto").fit_transform(points)
-    return torch.as_tensor(place).unflatten(0, (len(h), -1))
-
-
 @axes(h="units items", features="number items")
 def variance_explained(h: Tensor, features: Tensor) -> Tensor:
     """R² of a linear regression of all activations h (..., units, items) on `features` (number, items), both centred: (...).
