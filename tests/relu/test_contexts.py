@@ -61,6 +61,8 @@ def test_residual_statistics_match_the_data(count, items):
         torch.testing.assert_close(s, contexts.residual_speed(sigma, count, active, items), rtol=1e-10, atol=1e-12)
     first, second = (torch.linalg.svd(yx[p], full_matrices=False)[0][:, 0] for p in (0, 1))
     assert -abs(float(first @ second)) == pytest.approx(contexts.overlap(count), abs=1e-9)
+    printed = {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}  # Appendices F and G, right for three contexts only
+    assert (printed.get(count) == contexts.overlap(count)) == (count == 3)
     ratio = xx[0, 1, :items, :items].diagonal() / xx[0, 0, :items, :items].diagonal()
     assert ratio.tolist() == pytest.approx([(count - 2) / (count - 1)] * items)
     assert xx[0, 0, 0, 0] == pytest.approx((count - 1) / (items * count))
@@ -78,12 +80,16 @@ def test_mean_modes_hold_all_that_items_share(count, items):
     torch.testing.assert_close(mode.s, plain, rtol=1e-9, atol=1e-12)
 
 
-def test_printed_forms_are_those_of_the_paper():
-    """Worked out by hand: C = 4, s = 1, d = 2, B0 = 1/4, 2st/tau = ln 2."""
-    assert [contexts.printed_overlap(count) for count in (3, 4, 5)] == [-1 / 2, -1 / 6, -1 / 12]
+def printed_mode_strength(t, s, d, b0, contexts, tau):
+    """As printed in Appendices F and G: the exponential grows, and one factor C - 1 is missing."""
+    return ((contexts - 1) * s / d) / (1 - (1 - s / (d * b0)) * torch.exp(2 * s * torch.as_tensor(t) / tau))
+
+
+def test_closed_form_by_hand_beside_the_printed_one():
+    """C = 4, s = 1, d = 2, B0 = 1/4, 2st/tau = ln 2."""
     time = math.log(2)
     at = dict(s=1.0, d=2.0, b0=0.25, contexts=4, tau=2.0)
-    printed = contexts.printed_context_mode_strength
+    printed = printed_mode_strength
     assert float(printed(time, **at)) == pytest.approx(1.5 / (1 + 2))
     assert float(printed(0.0, **at)) == pytest.approx(3 * 0.25)  # starts at (C - 1) B0
     assert float(printed(1e2, **at)) == pytest.approx(0)
@@ -109,7 +115,7 @@ def test_closed_form_matches_pathways_trained_on_the_residual(count):
     final = theory[-1].max()
     assert ((run["s"].mean(1) - theory).abs().max() / final) < 0.01
     assert theory[-1].tolist() == pytest.approx((((count - 1) / count) ** 0.5 * SIGMA).tolist(), rel=0.01)
-    printed = contexts.printed_context_mode_strength(run.time[:, None].double(), s, d, b0, count, tau=1 / (points * STEP))
+    printed = printed_mode_strength(run.time[:, None].double(), s, d, b0, count, tau=1 / (points * STEP))
     assert printed[-1].abs().max() < 0.05  # as printed it starts at (C - 1) b0 and dies out
 
 

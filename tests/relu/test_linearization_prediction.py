@@ -1,7 +1,5 @@
 """A ReLU network with a bias, predicted from its initial weights: theory beside simulation in many settings."""
 
-import math
-
 import pytest
 import torch
 
@@ -92,13 +90,6 @@ def test_each_network_is_as_late_as_its_right_sign_units_say():
     assert torch.corrcoef(torch.stack([late, said]))[0, 1] > 0.9
     # units are not yet linear while this mode grows, so it comes a little later than that, and never earlier
     assert 1.0 < float((late / said).mean()) < 1.35
-
-
-def test_equation_14_as_printed_by_hand():
-    """s = 2, d = 1, a0 = 1/2, g = 1/4, threshold 1, tau = 3. Above the line 2 - 1/8 - 1 + 1/16 = 15/16, below 1/2 - 1/4 - 1/8 +
-    1/16 = 3/16: 3/4 · ln 5."""
-    found = linearization.delay_as_printed(2.0, 1.0, 0.5, 0.25, 1.0, tau=3.0)
-    assert float(found) == pytest.approx(0.75 * math.log(5), rel=1e-12)
 
 
 def test_the_early_factor_is_that_of_trained_networks():
