@@ -152,34 +152,6 @@ def test_any_regression_in_any_precision(dtype):
     assert whole.loss.shape == (1, 2)
 
 
-def test_double_precision_is_double_precision():
-    """A cache and gradients whose errors are 1e-12, where single precision has 1e-5."""
-    network = biases.frozen(40, 5, 3, dtype=torch.float64)
-    x, y = Streams(1, 1).normal(30, 5)[0], Streams(1, 2).normal(30, 3)[0]
-    bias = torch.zeros(40, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.Adam([bias], lr=0.01)
-    for _ in range(5):
-        optimiser.zero_grad()
-        (((x @ network.w[0].T + bias).relu() @ network.a[0].T - y).square().sum(1).mean() / 2).backward()
-        optimiser.step()
-    learned = biases.train_biases(network, x, y, loss="squared", epochs=5, batch=30, rate=0.01, constant_rate=True)
-    assert (learned.bias[0] - bias).abs().max() < 1e-11
-
-
-def test_networks_and_results_print_themselves_in_one_line():
-    network = biases.frozen(20, 4, 3, seeds=2)
-    assert repr(network) == "Frozen(2 × 4-20-3, float32)"
-    learned = biases.train_biases(network, *rows_and_labels(8, 4, 3), epochs=2)
-    assert repr(learned).startswith("Learned(Frozen(2 × 4-20-3, float32), 2 epochs, mean loss 1.") and "\n" not in repr(learned)
-    x, y = torch.rand(5, 4), torch.rand(5, 3)
-    assert repr(biases.PreActivations(network, x)) == f"PreActivations(5 items, int16, {network!r})"
-    held = biases.gated.hold(network, x, y, torch.ones(2, 5, 20, dtype=torch.bool))
-    assert repr(held) == "Gated(2 networks, 20 units, 15 modes)"
-    kernel = biases.limit.Kernel.of_gates(x, x[:2])
-    assert repr(kernel) == "Kernel(5 training items, 2 test items)"
-    assert repr(biases.limit.predicted(kernel, y, 20, 0.5)).startswith("Prediction(2 test items, 3 outputs, ridge 0.")
-
-
 @pytest.mark.parametrize("train", [biases.train_biases, biases.train_masks, biases.train_fully])
 def test_data_that_are_not_numbers_are_not_learned_in_silence(train):
     x, y = rows_and_labels(8, 4, 3)
@@ -238,12 +210,6 @@ def test_sixteen_bits_are_near(units, size, seed):
     restored = biases.PreActivations(network, x).restored()
     # half a step of the fixed point, and the rounding of float32 itself
     assert ((restored - exact).abs() <= exact.abs().amax(-1, keepdim=True) * (0.5 / 32767 + 1e-5)).all()
-
-
-def test_parameter_counts_by_counting():
-    network = biases.frozen(6, 4, 3)
-    everything = network.w.numel() + network.a.numel() + 6 + 3
-    assert biases.parameter_counts(6, 4, 3) == {"bias": 6, "full": everything}
 
 
 SMALL = biases.frozen(3, 4, 2)

@@ -25,11 +25,6 @@ def test_clusters_and_specialisation(four):
     assert task_variance.specialised(np.array([[2.0, 1.0, 0], [1.9, 1.0, 0]])).tolist() == [True, False]
 
 
-def test_normalised_vectors():
-    variance = torch.tensor([[1.0, 0.0, 2.0], [4.0, 0.0, 1.0]])
-    assert task_variance.normalised(variance).tolist() == [[0.25, 1.0], [0.0, 0.0], [1.0, 0.5]]
-
-
 def test_correlation_is_numpys():
     generator = torch.Generator().manual_seed(0)
     a, b = torch.rand(2, 5, 30, generator=generator, dtype=torch.float64)

@@ -200,9 +200,3 @@ def test_recurrent_width_is_where_one_mask_is_expected():
     # beyond e^30 units there are width^n / n! masks: the logarithm is (-35 ln q · 32 + ln 32!) / 32
     far = (-35 * math.log(1e-9 / 1.5) * 32 + math.lgamma(33)) / 32 / math.log(10)
     assert theory.log10_recurrent_width(32, 3, 1e-9, 0.5) == pytest.approx(far, rel=1e-9)
-
-
-def test_shares_are_of_the_trials_whatever_the_chunks():
-    """Where everything is near, every trial is a hit: the share is 1, also if the last chunk is a short one."""
-    wanted = torch.zeros(1, 1, dtype=torch.float64)
-    assert theory.simulate_feedforward(4, wanted, 1.0, 1e-12, trials=12, chunk=5) == (1.0, 1.0)

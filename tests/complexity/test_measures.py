@@ -1,7 +1,5 @@
 """Any function by any measure: callables, arrays and tensors give the same number."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -40,13 +38,6 @@ def test_all_measures_at_once():
     assert set(complexity.of(lambda points: points.sum(1), None, m=8, dims=3)) == set(complexity.MEASURES) - {"lempel_ziv"}
 
 
-def test_functions_of_one_variable():
-    cycles = complexity.of(lambda t: torch.cos(math.pi * 3 * (t[:, 0] + 1)), m=2000, dims=1)
-    assert float(cycles) == pytest.approx(3, abs=0.05)  # the grid has its first point on the edge, not half a step inside
-    every = complexity.of(np.sin(np.linspace(0, 30, 500)), None, dims=1)
-    assert all(value.shape == () for value in every.values())
-
-
 def test_modules_get_points_of_their_own_precision():
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
@@ -54,14 +45,6 @@ def test_modules_get_points_of_their_own_precision():
         expected = complexity.cosine(network(complexity.grid(16).float()).reshape(16, 16))
     assert torch.equal(complexity.of(network, m=16), expected)
     assert not expected.requires_grad
-
-
-def test_options_go_to_the_measure():
-    y = on_grid()
-    assert torch.equal(complexity.of(y, "lempel_ziv", levels=4), complexity.lempel_ziv(y, 4))
-    assert torch.equal(complexity.of(y, "fourier", region="quadrant"), complexity.fourier(y, "quadrant"))
-    with pytest.raises(ValueError, match="belong to one measure"):
-        complexity.of(y, None, levels=4)
 
 
 def test_what_is_no_function_is_refused():

@@ -22,9 +22,7 @@ import socket
 import struct
 import tarfile
 import threading
-import zipfile
 
-import numba
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -69,23 +67,6 @@ def test_file_agrees_with_its_sidecar(name):
         assert about[fact]
 
 
-def test_class_counts_are_the_published_ones():
-    """Of MNIST, known since 1998; of the subsets, balanced."""
-    counts = {name: datasets.describe(name)["class_counts"] for name in BUNDLED}
-    assert counts["mnist"]["train"] == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    assert counts["mnist"]["test"] == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-    assert counts["fashion_mnist"] == {"train": [2000] * 10, "test": [400] * 10}
-    assert counts["cifar10_gray"] == {"train": [1000] * 10, "test": [200] * 10}
-
-
-def test_zip_members_carry_no_time_and_no_pickle():
-    """What makes a rebuild the same byte for byte, and reading safe."""
-    for path in on_disk.FOLDER.glob("*.npz"):
-        with zipfile.ZipFile(path) as archive:
-            assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-            assert all(b"'descr': '|O'" not in archive.read(member)[:128] for member in archive.infolist())
-
-
 def test_rebuilt_archive_is_the_same_byte_for_byte(tmp_path):
     """From the arrays on; `python data/build.py --check` starts from the packages."""
     build = _build_script()
@@ -111,7 +92,8 @@ def test_whole_sets(name, train, test, shape):
     assert images.x_train.dtype == torch.float32 and images.y_train.dtype == torch.int64
     assert 0 <= images.x_train.min() < 0.02 and 0.95 < images.x_train.max() <= 1
     assert repr(images).startswith(f"{name}: {train:,} + {test:,} images")
-    assert images.sha256 == datasets.describe(name)["sha256"]
+    if name == "mnist":  # known since 1998
+        assert images.y_train.bincount().tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -142,15 +124,6 @@ def test_seed_decides_the_subset_and_smaller_subsets_nest():
     assert not torch.equal(train, numbers(train=500, test=0, seed=8)[0])
     assert torch.equal(train[:137], numbers(train=137, test=0, seed=7)[0])
     assert len({row.numpy().tobytes() for row in train}) == 500  # none twice
-
-
-def test_all_asked_for_by_number_are_all_there_are():
-    everything = datasets.load("cifar10_gray", test=0)
-    by_number = datasets.load("cifar10_gray", train=10_000, test=0)
-    for images in (everything, by_number):
-        assert images.x_test.shape == (0, 32, 32) and images.y_test.shape == (0,)
-    assert sorted(by_number.x_train.sum((1, 2)).tolist()) == sorted(everything.x_train.sum((1, 2)).tolist())
-    assert by_number.y_train[:10].unique().numel() == 10
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -185,43 +158,16 @@ def copied(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_flipped_byte_is_caught_and_the_file_named(copied, place=700):
+def test_a_file_that_is_damaged_or_missing_is_named(copied):
     path = copied / "camera.npz"
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(datasets.DamagedFile, match=r"camera\.npz is damaged.*sha256"):
-        datasets.load("camera")
+    content = path.read_bytes()
+    for wrong, message in ((content[:700] + b"x" + content[701:], "sha256"), (content[:-100], "3,233 bytes instead of 3,333")):
+        path.write_bytes(wrong)
+        with pytest.raises(datasets.DamagedFile, match=rf"camera\.npz is damaged.*{message}"):
+            datasets.load("camera")
     datasets.load("ethiopic", train=10, test=0)  # the other file is none the worse
-
-
-def test_truncated_file_is_caught(copied):
-    path = copied / "camera.npz"
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(datasets.DamagedFile, match=r"camera\.npz is damaged: 3,233 bytes instead of 3,333"):
-        datasets.load("camera")
-
-
-def test_missing_file_is_named(copied):
-    (copied / "camera.npz").unlink()
-    assert datasets.status("camera") == "missing"
+    path.unlink()
     with pytest.raises(datasets.MissingFile, match=r"camera\.npz is missing.*git checkout"):
-        datasets.load("camera")
-
-
-@pytest.mark.parametrize("array, message", [
-    (np.zeros((1, 32, 128), np.uint8), r"x_train is uint8 \(1, 32, 128\), expected uint8 \(1, 64, 64\)"),
-    (np.zeros((1, 64, 64), np.float32), r"x_train is float32 \(1, 64, 64\), expected uint8"),
-    (None, "has no array x_train"),
-])  # fmt: skip
-def test_wrong_shape_is_caught_even_where_the_checksum_fits(copied, array, message):
-    """As after a rebuild by a script with a mistake in it."""
-    arrays = {"y_train": np.zeros(1, np.uint8)} | ({} if array is None else {"x_train": array})
-    np.savez_compressed(copied / "camera.npz", **arrays)
-    content = (copied / "camera.npz").read_bytes()
-    about = datasets.describe("camera") | {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-    (copied / "camera.json").write_text(json.dumps(about))
-    with pytest.raises(datasets.DamagedFile, match=message):
         datasets.load("camera")
 
 
@@ -246,16 +192,6 @@ def test_bundled_sets_touch_no_network(no_network, name):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Generated scripts
-
-
-def test_elastic_takes_what_one_has_and_names_what_does_not_fit():
-    glyphs = datasets.exemplars("osmanya")[:3]
-    bent = datasets.elastic(glyphs, seed=11)
-    assert torch.allclose(datasets.elastic(glyphs.double().numpy(), seed=11).float(), bent, atol=1e-5)
-    whole = (glyphs * 255).round()
-    assert torch.allclose(datasets.elastic(whole.to(torch.uint8), seed=11).float(), datasets.elastic(whole, seed=11), atol=2e-3)
-    with pytest.raises(ValueError, match=r"elastic: images has shape \(28, 28\); its last axes must be \(items, height, width\)"):
-        datasets.elastic(glyphs[0], seed=11)
 
 
 def test_elastic_equals_the_plain_version():
@@ -409,9 +345,7 @@ def test_racing_data_is_searched_first(away, monkeypatch, no_network):
 
 @pytest.mark.parametrize("harm, message", [
     (lambda a: a | {"x_train": a["x_train"].reshape(40, 16)}, r"x_train is uint8 \(40, 16\), expected uint8 \(40, 4, 4\)"),
-    (lambda a: a | {"x_train": a["x_train"][:39]}, r"x_train is uint8 \(39, 4, 4\), expected uint8 \(40, 4, 4\)"),
     (lambda a: a | {"x_train": a["x_train"] ^ 1}, "x_train has sha256"),
-    (lambda a: a | {"y_test": a["y_test"][::-1]}, "y_test has sha256"),
     (lambda a: {k: v for k, v in a.items() if k != "y_train"}, "has no array y_train"),
 ])  # fmt: skip
 def test_damaged_npz_of_ones_own_is_refused(away, monkeypatch, harm, message):
@@ -421,29 +355,6 @@ def test_damaged_npz_of_ones_own_is_refused(away, monkeypatch, harm, message):
     with pytest.raises(datasets.DamagedFile, match=message) as caught:
         datasets.load("tiny")
     assert "tiny.npz" in str(caught.value)
-
-
-def test_truncated_files_of_ones_own_are_refused(away, monkeypatch):
-    arrays, files, _, root = away
-    monkeypatch.setenv("RACING_DATA", str(root / "own"))
-    np.savez_compressed(root / "own/tiny.npz", **arrays)
-    content = (root / "own/tiny.npz").read_bytes()
-    (root / "own/tiny.npz").write_bytes(content[: len(content) // 2])
-    with pytest.raises(datasets.DamagedFile, match=r"tiny\.npz is damaged"):
-        datasets.load("tiny")
-    _put(files | {"x_train.gz": files["x_train.gz"][:-9]}, root / "own/tiny")
-    with pytest.raises(datasets.DamagedFile, match=r"x_train\.gz is damaged"):
-        datasets.load("tiny")
-
-
-def test_official_file_of_the_wrong_shape_is_refused(away, monkeypatch):
-    _, files, about, root = away
-    wrong = _idx(np.zeros((40, 2, 8), np.uint8))
-    about["files"]["x_train.gz"] = hashlib.sha256(wrong).hexdigest()
-    (root / "data/tiny.json").write_text(json.dumps(about))
-    _put(files | {"x_train.gz": wrong}, root / "cache/tiny")
-    with pytest.raises(datasets.DamagedFile, match=r"x_train is uint8 \(40, 2, 8\), expected uint8 \(40, 4, 4\)"):
-        datasets.load("tiny")
 
 
 def test_colour_archive_is_decoded_and_turned_gray(away):
@@ -499,16 +410,6 @@ def test_listing_shows_what_is_there_and_fetch_says_what_is_wrong(away):
     (root / "cache/tiny/x_test.gz").write_bytes(b"something else")
     harmed = CliRunner().invoke(cli, ["data"])
     assert harmed.exit_code == 2 and "tiny   damaged" in harmed.output and "x_test.gz is damaged" in harmed.output
-
-
-def test_compiled_code_is_kept_in_the_folder_of_the_user_or_not_at_all(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    assert on_disk.keeps_compiled_code() and numba.config.CACHE_DIR.startswith(str(tmp_path))
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    assert not on_disk.keeps_compiled_code() and not numba.config.CACHE_DIR
 
 
 def _build_script():

@@ -3,7 +3,6 @@
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -124,12 +123,6 @@ def test_directions_without_variance_are_left_out_of_whitening():
     train, test, variance = image_domains.principal(flat, flat + 1, 5, whiten=True)
     assert variance.tolist() == [1, 1, 1, 0, 0]
     assert torch.isfinite(test).all() and (test[3:] == 0).all()
-
-
-def test_arrays_and_whole_numbers_are_welcome():
-    bytes_ = np.arange(32, dtype=np.uint8).reshape(2, 4, 4)
-    assert torch.allclose(image_domains.rotate(bytes_, 180), torch.tensor(bytes_).double().flip(1, 2), atol=1e-9)
-    assert image_domains.principal(bytes_.reshape(2, 16), bytes_.reshape(2, 16), 3)[0].shape == (3, 2)
 
 
 def test_bad_calls_are_answered_in_one_sentence(images):

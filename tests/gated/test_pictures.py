@@ -3,7 +3,6 @@
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from lib import gated
@@ -34,30 +33,9 @@ def test_a_picture_has_every_node_and_edge_and_says_how_often_gates_are_open(ax)
     assert {"x\n2", "on 25%", "50%"} <= texts
 
 
-def test_one_example_fades_what_carries_no_signal(ax):
-    network, data = fork()
-    pictures.draw(network, data, example=1, ax=ax)
-    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
-    pale = [to_hex(arrow.get_edgecolor()) == pictures.OFF for arrow in arrows]
-    # `left` is off, so both of its edges are silent although they have no gates; the direct edge is gated off
-    assert dict(zip(network.edges, pale, strict=True)) == {
-        "x→left": True, "x→right": False, "left→y": True, "right→y": False, "x→y": True,
-    }  # fmt: skip
-
-
 def test_positions_go_from_left_to_right_and_never_coincide():
     for seed in range(30):
         network, _, _ = random_graphs.random_example(seed)
         place = pictures.positions(network)
         assert all(place[edge.source][0] < place[edge.target][0] for edge in network.edges.values())
         assert len(set(place.values())) == len(network.sizes)
-
-
-def test_paint_colours_what_it_names_and_fades_the_rest(ax):
-    network, _ = fork()
-    pictures.draw(network, ax=ax, paint={"x": "#123456", "x→left": "#abcdef"})
-    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
-    shown = {name: to_hex(arrow.get_edgecolor()) for name, arrow in zip(network.edges, arrows, strict=True)}
-    assert shown == {name: "#abcdef" if name == "x→left" else pictures.OFF for name in network.edges}
-    circles = [to_hex(patch.get_edgecolor()) for patch in ax.patches if isinstance(patch, Circle)]
-    assert circles.count("#123456") == 1 and circles.count(pictures.OFF) == 3

@@ -108,11 +108,6 @@ def test_bad_arguments(steps, every):
         descend([torch.ones(1)], quadratic, step=0.1, steps=steps, every=every)
 
 
-def test_no_progress_bar_reaches_a_page(capsys):
-    descend([torch.ones(1)], quadratic, step=0.1, steps=3, label="training")
-    assert capsys.readouterr() == ("", "")
-
-
 def test_crossings():
     time = torch.arange(4)
     values = torch.tensor([[4.0, 1.0, 4.0], [3.0, 1.0, 3.9], [1.0, 0.0, 3.8], [0.0, 5.0, 3.7]], dtype=torch.float64)

@@ -166,14 +166,6 @@ def test_the_first_of_many_are_the_same():
     assert torch.equal(*corners)  # more walks, the same first corners
 
 
-def test_activations_may_be_callables():
-    layers, x = random_networks.draw(2, (2, 5, 1)), random_networks.grid(4)
-    answers = [random_networks.forward(layers, x, activation) for activation in (torch.tanh, "tanh")]
-    assert torch.allclose(*answers, rtol=0, atol=1e-14)
-    made = random_networks.images(lambda z: torch.tanh(z) + 1, 2, 1, 8, m=8)
-    assert not torch.allclose(made, random_networks.images("tanh", 2, 1, 8, m=8))
-
-
 def test_unknown_words_and_wrong_shapes_are_refused():
     layers = random_networks.draw(1, (2, 3, 1))
     with pytest.raises(ValueError, match="one of uniform, gaussian, ball, long-tailed"):

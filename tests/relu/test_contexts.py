@@ -202,7 +202,3 @@ def test_sets_of_middle_size_win_the_residual_and_lose_the_head_start():
     length = contexts.race_of_all_sets(1000, contexts.item_modes(tasks.tree(8)), 10, 9e-9, 0.008).sum(0)
     share = length * torch.tensor([float(math.comb(10, k)) for k in range(1, 11)])
     assert 5 < int(share.argmax()) + 1 < 9
-
-
-def test_item_modes_of_single_precision_are_those_of_double():
-    assert len(contexts.item_modes(tasks.tree(8).float())) == len(SIGMA) == 7
