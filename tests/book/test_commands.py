@@ -13,25 +13,18 @@ def call(*arguments: str):
     return CliRunner().invoke(cli, arguments, prog_name="python -m lib")
 
 
-def test_the_commands_are_these_nine_and_alone_it_prints_the_help():
+def test_the_commands_are_these_nine_all_described_and_alone_it_prints_the_help():
     shown = call()
     assert set(cli.commands) == set(COMMANDS) and all(command in shown.output for command in COMMANDS)
-    assert call("--help").exit_code == 0
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_and_option_has_help(command):
-    done = call(command, "--help")
-    assert done.exit_code == 0 and cli.commands[command].help
-    options = [option for option in cli.commands[command].params if option.param_type_name == "option"]
-    assert all(option.help for option in options)
+    for command in cli.commands.values():
+        options = [option for option in command.params if option.param_type_name == "option"]
+        assert command.help and all(option.help for option in options)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ("swep", "No such command 'swep'. Did you mean 'sweep'?"),
-        ("run", "Missing argument 'PAGE'"),
         ("run deep_linear/mode", "there is no page 'deep_linear/mode'; did you mean 'deep_linear/modes'?"),
         ("run ../README", "there is no page '../README'"),
         ("run deep_linear/modes -p hiden=4", "there is no parameter 'hiden'; did you mean 'hidden'?"),
@@ -41,14 +34,12 @@ def test_every_command_and_option_has_help(command):
         ("run deep_linear/modes -p hidden=4 -p hidden=5", "the parameter 'hidden' is given twice"),
         ("run deep_linear/modes --preset huge", "there is no preset 'huge'; choose one of smoke, laptop, paper"),
         ("run deep_linear/modes --device tpu", "there is no device 'tpu'"),
-        ("run deep_linear/modes --prset paper", "No such option"),
         ("run neural_race/naturalistic -p front_end=vgg", "'front_end' must be one of random, resnet"),
         ("execute deep_linear/mode", "did you mean 'deep_linear/modes'?"),
         ("sweep deep_linear/modes --grid seed", "write a grid as NAME=START:STOP[:STEP] or NAME=A,B,C, not 'seed'"),
         ("sweep deep_linear/modes --grid seed=5:1", "the range '5:1' is empty"),
         ("sweep deep_linear/modes --grid seed=0:2 -p seed=1", "seed is given twice"),
         ("sweep deep_linear/modes --grid seed=0:2 --on moon", "'moon' is no place to run a sweep"),
-        ("sweep deep_linear/modes --workers 0", "Invalid value for '--workers'"),
         ("results nonsense", "'nonsense' names 0 runs under"),
         ("results deep_linear/modes", "there are no runs of deep_linear/modes yet"),
         ("seeds deep_linear/modes --known", "nothing is known about other seeds; run without --known"),
@@ -64,16 +55,11 @@ def test_what_is_wrong_is_one_sentence(arguments, sentence, tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pages_lists_parameters_presets_and_seconds():
+def test_pages_and_data_are_listed():
     done = call("pages")
     assert done.exit_code == 0 and "deep_linear/modes  (laptop" in done.output
     assert "hidden: int = 50  hidden units" in done.output and "paper preset:" in done.output
-
-
-def test_a_dry_run_lists_the_points(tmp_path, monkeypatch):
-    monkeypatch.setenv("RACING_RUNS", str(tmp_path))
-    done = call("sweep", "deep_linear/modes", "--grid", "hidden=20,200", "--grid", "seed=0:3", "--dry-run")
-    assert done.exit_code == 0 and done.output.count("to run") == 6 and done.output.endswith("6 points\n")
+    assert "mnist" in call("data").output
 
 
 def test_an_export_on_a_machine_without_a_gpu_may_name_one(tmp_path, monkeypatch):
@@ -82,11 +68,6 @@ def test_an_export_on_a_machine_without_a_gpu_may_name_one(tmp_path, monkeypatch
     done = call("sweep", "bias_learning/masks", "--grid", "seed=1:3", "--device", "cuda", "--export", str(jobs))
     assert done.exit_code == 0 and done.output == f"2 commands written to {jobs}\n"
     assert all("-m lib run bias_learning/masks" in line and "device=cuda" in line for line in jobs.read_text().splitlines())
-
-
-def test_data_lists_the_data_sets():
-    done = call("data")
-    assert done.exit_code in (0, None) and "mnist" in done.output
 
 
 def test_without_packages_it_says_what_to_do(tmp_path):

@@ -34,14 +34,6 @@ def test_comments_docstrings_and_layout_do_not_count(tmp_path, old, new, same):
     assert (freshness.code_digest(edited) == freshness.code_digest(in_page)) is same
 
 
-def test_outputs_count_the_same_in_one_piece_or_in_lines():
-    def notebook(text):
-        return {"cells": [{"cell_type": "code", "outputs": [{"data": {"text/plain": text}}]}]}
-
-    assert freshness.outputs_digest(notebook("a\nb")) == freshness.outputs_digest(notebook(["a\n", "b"]))
-    assert freshness.outputs_digest(notebook("a\nb")) != freshness.outputs_digest(notebook("a\nc"))
-
-
 # --- on pages that a kernel has executed -----------------------------------------------------------------------------
 
 

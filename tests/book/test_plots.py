@@ -58,12 +58,6 @@ def test_labels_of_lines_do_not_touch_and_stay_inside(scale):
 # --- pictures that are kept in git -----------------------------------------------------------------------------------
 
 
-def png(picture: Image.Image) -> bytes:
-    text = io.BytesIO()
-    picture.save(text, "PNG")
-    return text.getvalue()
-
-
 def test_pictures_get_smaller_but_look_the_same():
     fig, ax = plots.panels(height=2)
     ax.imshow(np.random.default_rng(0).normal(size=(40, 60)))
@@ -76,13 +70,3 @@ def test_pictures_get_smaller_but_look_the_same():
     assert len(after) < 0.7 * len(before) and pictures.smaller(after) == after
     old, new = (np.asarray(Image.open(io.BytesIO(one)).convert("RGB"), dtype=float) for one in (before, after))
     assert old.shape == new.shape and np.abs(old - new).mean() < 2 and pictures.width(before) == old.shape[1]
-
-
-def test_colours_that_are_common_stay_as_they_are_and_transparency_becomes_white():
-    rng = np.random.default_rng(0)
-    few = rng.integers(0, 256, (100, 3), dtype=np.uint8)[rng.integers(0, 100, (90, 120))]
-    assert (np.asarray(pictures.quantised(Image.fromarray(few)).convert("RGB")) == few).all()
-    clear = Image.new("RGBA", (80, 80), (255, 0, 0, 0))
-    clear.paste(Image.effect_noise((40, 80), 90).convert("RGBA"), (0, 0))
-    shown = Image.open(io.BytesIO(pictures.smaller(png(clear)))).convert("RGB")
-    assert shown.getpixel((79, 5)) == (255, 255, 255)

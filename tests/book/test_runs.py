@@ -91,11 +91,8 @@ def test_a_run_does_not_pass_off_recorded_numbers_as_its_own(executed):
 
 @pytest.mark.slow
 def test_a_run_keeps_the_numbers_of_its_figure_and_the_page_finds_them_once_recorded(executed):
-    executed.edit(
-        "book/paper/two.md",
-        'check("two-width"',
-        'check.keep("curve", [1.0, width])\nprint(check.kept("curve"))\ncheck("two-width"',
-    )
+    keeps = 'check.keep("curve", [1.0, width])\nprint(check.kept("curve"))\ncheck("two-width"'
+    executed.edit("book/paper/two.md", 'check("two-width"', keeps)
     page = executed.page("two")
     made = runs.run(page, SETTINGS)
     assert made["kept"] == {"curve": [1.0, 4]} and runs.run(page, parameters.resolve(page, {}))["kept"] == {}
@@ -129,13 +126,8 @@ def test_the_same_run_has_the_same_name(repository):
     [
         json.dumps(row())[:60],  # cut short
         "",
-        "[]",
-        row(seconds="two"),
-        row(seconds=-1),
         row(status="almost"),
-        row(results={"two-width": 8.0}),
         row(results={"two-width": {"measured": "x", "verdict": "reproduced"}}),
-        row(results={"two-width": {"measured": 1.0, "verdict": "great"}}),
         row(run="../evil"),
     ],
 )

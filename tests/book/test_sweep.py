@@ -30,9 +30,7 @@ def test_axes(text, values):
     assert sweep.axis(text) == ("x", values)
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "=1", "x=", "x=5:1", "x=0:1:0", "x=a:b", "x=0:1e9", "x=1:2:3:4:5", "x=0:inf", "x=nan:1", "x=0:1:nan"]
-)
+@pytest.mark.parametrize("text", ["x", "=1", "x=", "x=5:1", "x=0:1:0", "x=a:b", "x=0:1e9", "x=0:inf"])
 def test_bad_axes_are_refused(text):
     with pytest.raises(Problem):
         sweep.axis(text)
@@ -148,11 +146,3 @@ def test_a_sweep_on_a_scheduler_at_an_address(executed):
 def test_nobody_at_an_address(executed):
     done = executed.run("sweep", "paper/two", "--grid", "width=1", "--on", "tcp://127.0.0.1:9")
     assert done.returncode == 2 and done.stderr == "there is no Dask scheduler at tcp://127.0.0.1:9\n"
-
-
-def test_a_point_whose_worker_dies_is_a_failed_row(repository):
-    page = repository.page("two")
-    (point,) = sweep.points(page, ["width=1"], {})
-    row = sweep.failed_row(page, point, "KilledWorker: it died too often")
-    runs.write_row(page, row)
-    assert rows(repository) == [row] and not runs.finished(page, point.name)

@@ -1,7 +1,5 @@
 """Verdicts: which one counts, one way of counting, the distance from the bound."""
 
-import json
-
 import pytest
 
 from lib import claims
@@ -52,12 +50,6 @@ def test_counts_keep_papers_and_this_book_apart_and_leave_checks_out():
     }
 
 
-def test_an_edit_of_the_claims_is_noticed_at_once(repository):
-    assert {claim.verdict for claim, _ in verdicts.rows(repository.book)} == {"reproduced"}
-    repository.edit("book/paper/claims.yml", "verdict: reproduced", "verdict: not reproduced\n  note: because")
-    assert {claim.verdict for claim, _ in verdicts.rows(repository.book)} == {"not reproduced"}
-
-
 def test_slack_counts_spreads_to_the_nearest_bound():
     assert verdicts.slack(claim(), 1.0, {"": 0.25}) == 4
     assert verdicts.slack(claim(expect="in [0, 10]"), {"a": 1.0, "b": 5.0}, {"a": 0.5, "b": 0.1}) == 2
@@ -76,9 +68,3 @@ def test_other_seeds_are_known_for_rows_that_exist():
     known = verdicts.other_seeds(BOOK)
     ids = {name for paper in claims.papers() for name in claims.load(paper)}
     assert set(known) <= ids
-
-
-def test_a_damaged_file_of_seeds_is_named(repository):
-    repository.write("book/seeds.json", json.dumps({"one-width": {"seeds": [1], "flips": "none"}}))
-    with pytest.raises(claims.Problem, match="book/seeds.json: Expected 'int'"):
-        verdicts.other_seeds(repository.book)

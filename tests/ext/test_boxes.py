@@ -41,10 +41,6 @@ def test_recorded_runs_say_when_where_and_at_what_cost(directive, monkeypatch):
     assert "The page's code has changed since." in text and "commit" not in text.partition("):")[0]
 
 
-def test_a_page_without_recorded_runs_shows_nothing(directive, monkeypatch):
-    assert recorded(directive, "deep_linear/modes", [], monkeypatch) == []
-
-
 def test_a_page_depends_on_its_own_claims_and_a_paper_on_all_its_notebooks(directive):
     box = directive(page_boxes.ClaimList, "book/neural_race/routing")
     box.parse = lambda text: []

@@ -82,10 +82,6 @@ def test_the_script_computes_what_lib_computes(tab, name, number):
     compare(name, computed(tab, name, settings[number]), expected(settings[number]))
 
 
-def test_every_explorer_is_compared():
-    assert set(twins.TWINS) == set(EXPLORERS)
-
-
 def test_the_comparison_notices_an_error_of_a_hundred_thousandth():
     compare("same", {"a": [1.0, math.nan]}, {"a": [1.0, math.nan]})
     for theirs, ours in (
@@ -127,19 +123,7 @@ def test_an_explorer_is_small_described_and_always_the_same(name):
     assert len(module.ABOUT) > 100 and ":" in module.__doc__
     scripts = [name, "numbers", "page", *getattr(module, "SCRIPTS", ())]
     assert len(text) + sum((SCRIPTS / f"{script}.js").stat().st_size for script in scripts) < 300_000
-    models = json.loads(text.replace("<\\/", "</"))
-    named = [part["attributes"]["name"] for part in _objects(models) if "name" in part.get("attributes", {})]
-    assert len(named) == len(set(named)), "a script finds models by their names, so that no two may have the same"
-
-
-def _objects(value):
-    if isinstance(value, dict):
-        yield value
-        for inner in value.values():
-            yield from _objects(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _objects(inner)
+    assert name in twins.TWINS, "it is compared with lib"
 
 
 def test_colours_keep_their_meaning_in_the_dark():
