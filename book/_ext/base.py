@@ -66,6 +66,12 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
+def recorded(rows: list[dict]) -> str:
+    """How many recorded runs these are, and how long they took: '2 runs, 68 min'."""
+    old = "" if all(row["current"] for row in rows) else " (older code)"
+    return f"{plural(len(rows), 'run')}, {duration(sum(row['seconds'] for row in rows))}{old}" if rows else ""
+
+
 def div(classes: str, lines: list[str]) -> str:
     """Lines of MyST in a box with these classes."""
     return f"````{{div}} {classes}\n" + "\n".join(lines) + "\n````"

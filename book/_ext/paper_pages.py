@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from base import MAIN, Generated, badge, css, duration, short
+from base import MAIN, Generated, badge, css, recorded, short
 from docutils import nodes
 from scoreboard import Errata, in_paper
 
@@ -149,9 +149,9 @@ class Cost(Generated):
         self.env.note_dependency(str(self.book / freshness.SECONDS))
         taken, facts = freshness.seconds(self.root), []
         for page in self.pages_of_part():
-            kept = "".join(f", recorded {duration(row['seconds'])}" for row in runs.recorded(page))
-            facts.append(f"{self.words(short(page.name), page.name)} {taken.get(page.name, 0):.0f} s on a laptop{kept}")
-        return "**Cost.** " + " · ".join(facts) + "."
+            kept = f" (recorded: {found})" if (found := recorded(runs.recorded(page))) else ""
+            facts.append(f"{self.words(short(page.name), page.name)} {taken.get(page.name, 0):.0f} s{kept}")
+        return "**Cost on a laptop.** " + " · ".join(facts) + "."
 
 
 class CitePaper(Generated):

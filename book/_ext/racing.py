@@ -4,6 +4,7 @@ Nothing here holds a number of its own: every table is read from `claims.yml`, f
 the pages' parameter cells and from `book/seconds.json` while the book is rendered, so none of them can go stale.
 """
 
+import re
 from pathlib import Path
 
 import api
@@ -92,6 +93,12 @@ def half_size(app, doctree) -> None:
             image["width"] = f"{pictures.width(path.read_bytes()[:24]) // 2}px"
 
 
+def spaced_percent(app, doctree) -> None:
+    """Glued numbers are written as the prose is: 3.6 % for 3.6%."""
+    for text in [text for text in doctree.findall(nodes.Text) if "pasted-text" in text.parent.get("classes", [])]:
+        text.parent.replace(text, nodes.Text(re.sub(r"(?<=\d)%", "\N{NARROW NO-BREAK SPACE}%", text)))
+
+
 def without_thebe(app, pagename, templatename, context, doctree) -> None:
     """Leave out the theme's live-code scripts: nobody uses them here, and they name an outside address."""
     scripts = context.get("script_files", [])
@@ -108,6 +115,7 @@ def setup(app) -> dict:
     app.connect("config-inited", configure)
     app.connect("env-get-outdated", outdated)
     app.connect("doctree-read", half_size)
+    app.connect("doctree-read", spaced_percent)
     app.connect("html-page-context", without_thebe, priority=900)
     app.connect("build-finished", downloads.write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
 """Tables over the whole book: the scoreboard with its filter, squares, totals, errata, and what every page costs."""
 
-from base import MARKS, Generated, counted, div, duration, unmarked
+from base import MARKS, Generated, counted, div, recorded, unmarked
 from docutils import nodes
 from markupsafe import Markup
 
@@ -142,13 +142,14 @@ class Errata(Generated):
         return "\n\n".join(blocks if self.arguments else [*blocks, "## Typos", self.typos()]) or "None."
 
     def typos(self) -> str:
-        """All typos as one table: the meaning is clear, and nothing has to be measured."""
-        lines = ["| paper | where | printed | meant |", "|---|---|---|---|"]
+        """The typos of each paper as a table: the meaning is clear, and nothing has to be measured."""
+        tables = []
         for part in verdicts.parts(self.book):
-            title, known = claims.read(part, self.book).title, claims.errata(part, self.book).values()
-            slips = [slip for slip in known if slip.severity == "typo"]
-            lines += [f"| {title} | {slip.where} | {slip.printed} | {slip.corrected} |" for slip in slips]
-        return "\n".join(lines)
+            slips = [slip for slip in claims.errata(part, self.book).values() if slip.severity == "typo"]
+            lines = [f"| {slip.where} | {slip.printed} | {slip.corrected} |" for slip in slips]
+            head = [f"**{claims.read(part, self.book).title}**\n", "| where | printed | meant |", "|---|---|---|"]
+            tables += ["\n".join(head + lines)] if slips else []
+        return "\n\n".join(tables)
 
     def listed(self) -> str:
         """A line for each paper: where its slips are, each a link to the entry below."""
@@ -194,16 +195,17 @@ class CostTable(Generated):
 
     def text(self) -> str:
         taken = freshness.seconds(self.root)
-        lines = [self.size(page, taken.get(page.name)) for page in pages.all_pages(self.root)]
+        order = verdicts.parts(self.book)
+        found = sorted(pages.all_pages(self.root), key=lambda page: order.index(page.name.split("/")[0]))
+        lines = [self.size(page, taken.get(page.name)) for page in found]
         total = f"| **all pages** | {sum(taken.values()):.0f} s | | |"
         return div("scoreboard sizes", ["| page | laptop | the paper's size | recorded |", "|---|---|---|---|", *lines, total])
 
     def size(self, page: Page, seconds: float | None) -> str:
-        """Seconds on a laptop, words about the paper's size, minutes of recorded runs."""
-        kept = [duration(row["seconds"]) + ("" if row["current"] else " (older code)") for row in runs.recorded(page)]
+        """Seconds on a laptop, words about the paper's size, its recorded runs."""
         laptop = f"{seconds:.0f} s" if seconds is not None else "–"
-        cells = [self.words(page.name, page.name), laptop, parameters.sizes(page).cost or "–", ", ".join(kept) or "–"]
-        return f"| {' | '.join(cells)} |"
+        cells = [self.words(page.name, page.name), laptop, parameters.sizes(page).cost, recorded(runs.recorded(page))]
+        return f"| {' | '.join(cell or '–' for cell in cells)} |"
 
 
 class Benchmarks(Generated):
