@@ -66,23 +66,24 @@ def _file_digest(path: Path, changed: int, size: int) -> str:
 def _meaning(code: bytes | str) -> bytes | str:
     """Python code without comments, docstrings and layout, the same in every version of Python; what is no Python as it is."""
     try:
-        tree = ast.parse(code)
+        return _canonical(ast.parse(code))
     except (SyntaxError, ValueError):
         return code
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        first = body[0] if isinstance(body, list) and body else None
-        if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
-            del body[0]
 
-    def canonical(node) -> str:
-        if isinstance(node, ast.AST):
-            fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind", "type_comment"))
-            inner = ",".join(f"{name}={canonical(value)}" for name, value in fields if value is not None and value != [])
-            return f"{type(node).__name__}({inner})"
-        return f"[{','.join(map(canonical, node))}]" if isinstance(node, list) else repr(node)
 
-    return canonical(tree)
+def _canonical(node) -> str:
+    if isinstance(node, list):
+        return f"[{','.join(map(_canonical, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    inner = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if name == "body" and isinstance(value, list) and value and isinstance(value[0], ast.Expr):
+            value = value[1:] if isinstance(getattr(value[0].value, "value", None), str) else value  # without its docstring
+        if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
+            inner.append(f"{name}={_canonical(value)}")
+    return f"{type(node).__name__}({','.join(inner)})"
 
 
 def fingerprint(page: Page, files: list[str]) -> dict:
