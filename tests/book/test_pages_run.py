@@ -51,14 +51,21 @@ def parsed(command: str) -> tuple[str, dict]:
 
 
 def runs_of_pages() -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-    """(page, parameters) of every printed `run` at a size of its own; pages without one run with no other parameters."""
-    found = {}
+    """(page, parameters) of every printed `run` at a size of its own; pages without one run with no other parameters.
+
+    Commands that name different parameters of a page are one run with all of them: a kernel's start costs more than a sketch.
+    """
+    found: dict[str, list[dict]] = {page: [] for page in PAGES}
     for command in COMMANDS:
         if command.startswith("python -m lib run") and "--preset" not in command and "--device" not in command:
             options = parsed(command)[1]
-            if options:
-                found[options["page"], tuple(given(options["parameter"]).items())] = None
-    return list(found) + [(page, ()) for page in PAGES if page not in {name for name, _ in found}]
+            mine = given(options.get("parameter", ()))
+            free = [one for one in found[options["page"]] if not one.keys() & mine.keys()] if mine else []
+            if free:
+                free[0].update(mine)
+            elif mine:
+                found[options["page"]].append(mine)
+    return [(page, tuple(one.items())) for page in PAGES for one in found[page] or [{}]]
 
 
 def test_the_book_prints_commands():
