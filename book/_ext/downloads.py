@@ -76,15 +76,16 @@ WORDS = {"answer": "The short answer", "explorer": "To play with, in the rendere
 
 
 def readable(page: pages.Page) -> Path:
-    """A copy of a page's notebook under _build for any Jupyter to show; written only when it changes."""
-    target, notebook = page.root / "_build" / "readable" / f"{page.name}.ipynb", read_json(page.notebook)
+    """A copy of a page's notebook under _build for any Jupyter to show; made again when the notebook or this module is newer."""
+    target = page.root / "_build" / "readable" / f"{page.name}.ipynb"
+    if target.exists() and target.stat().st_mtime > max(path.stat().st_mtime for path in (page.notebook, Path(__file__))):
+        return target
+    notebook = read_json(page.notebook)
     glued = numbers(notebook)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = plain(pages.text(cell), glued)
-    content = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-    if not target.exists() or target.read_text(encoding="utf-8") != content:
-        write_whole(target, content)
+    write_whole(target, json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
     return target
 
 
