@@ -122,6 +122,11 @@ class Totals(Generated):
         return self.render("totals.html", lines=lines, total=total, checks=checks)
 
 
+def cell(text: str) -> str:
+    """A text for a cell of a table, whose bars would otherwise end it."""
+    return text.replace("\\|", "\\Vert ").replace("|", "\\|")
+
+
 class Errata(Generated):
     """Slips with the printed and the corrected form side by side, the gravest first; with an argument those of one part."""
 
@@ -146,7 +151,7 @@ class Errata(Generated):
         tables = []
         for part in verdicts.parts(self.book):
             slips = [slip for slip in claims.errata(part, self.book).values() if slip.severity == "typo"]
-            lines = [f"| {slip.where} | {slip.printed} | {slip.corrected} |" for slip in slips]
+            lines = [f"| {slip.where} | {cell(slip.printed)} | {cell(slip.corrected)} |" for slip in slips]
             head = [f"**{claims.read(part, self.book).title}**\n", "| where | printed | meant |", "|---|---|---|"]
             tables += ["\n".join(head + lines)] if slips else []
         return "\n\n".join(tables)

@@ -106,6 +106,7 @@ def test_each_typo_is_a_row_of_a_table(directive):
     lines = [line for line in shown if line.startswith("| ") and line != head]
     known = [slip for part in PARTS for slip in claims.errata(part, BOOK).values() if slip.severity == "typo"]
     assert len(lines) == len(known) and all(slip.where in line for line, slip in zip(lines, known, strict=True))
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in lines)
 
 
 def test_main_results_are_shown_as_often_as_they_are_counted(directive):
