@@ -76,7 +76,10 @@ WORDS = {"answer": "The short answer", "explorer": "To play with, in the rendere
 
 
 def readable(page: pages.Page) -> Path:
-    """A copy of a page's notebook under _build for any Jupyter to show; made again when the notebook or this module is newer."""
+    """A copy of a page's notebook under _build for any Jupyter to show; written only when it changes: its page depends on it.
+
+    It is not even looked at when it is newer than the notebook and this module.
+    """
     target = page.root / "_build" / "readable" / f"{page.name}.ipynb"
     if target.exists() and target.stat().st_mtime > max(path.stat().st_mtime for path in (page.notebook, Path(__file__))):
         return target
@@ -85,7 +88,9 @@ def readable(page: pages.Page) -> Path:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = plain(pages.text(cell), glued)
-    write_whole(target, json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+    content = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    if not target.exists() or target.read_text(encoding="utf-8") != content:
+        write_whole(target, content)
     return target
 
 
