@@ -212,12 +212,6 @@ def test_a_recorded_claim_shows_its_recorded_run(repository, shown):
     assert shown[before][1]["racing"]["measured"] == 8.0
 
 
-def test_a_damaged_recorded_run_is_named(repository):
-    repository.write("book/paper/recorded/one-abc.json", json.dumps(recorded_row())[:80])
-    with pytest.raises(Problem, match="book/paper/recorded/one-abc.json is not whole JSON"):
-        claims.recorded_in("paper/one", repository.book)
-
-
 def test_a_row_is_escaped_typeset_and_has_an_address(shown):
     claims.show(claim(claim=r"a < b & <script>, $\sqrt{M}$, `x_1`, *not* 2*3*4."), {"<x>": 2.0}, "reproduced")
     page = shown[0][0]["text/html"]

@@ -140,13 +140,3 @@ def test_a_damaged_notebook_is_named(pair):
         with pytest.raises(Problem, match=f"book/paper/one.ipynb.*{message}"):
             pages.stored(page)
         execute.refuse_if_edited(page)  # it is made again
-
-
-def test_a_source_that_is_no_page_is_named(repository):
-    page = repository.page("one")
-    page.markdown.write_bytes(b"---\njupytext:\n---\n\xff")
-    with pytest.raises(Problem, match="book/paper/one.md is not UTF-8 text"):
-        pages.source(page)
-    repository.write("book/paper/one.md", "---\njupytext: [\n---\n")
-    with pytest.raises(Problem, match="book/paper/one.md cannot be read as a page"):
-        pages.source(page)

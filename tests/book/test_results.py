@@ -120,12 +120,6 @@ def test_the_command_counts_what_is_known_and_says_when_nothing_is(book):
     assert verdicts.other_seeds(book.book)["two-width"]["seeds"] == [1, 2]
 
 
-def test_a_page_without_seeds_says_so(book):
-    book.edit("book/paper/two.md", "seed: int = 0    # moves nothing [0, 9]\n", "")
-    with pytest.raises(Problem, match="paper/two has no parameter 'seed'"):
-        results.with_other_seeds(book.page("two"), 2)
-
-
 @pytest.mark.slow
 def test_other_seeds_are_run_and_known_from_then_on(executed):
     executed.edit("book/paper/two.md", 'check("two-width", ', 'check("two-width", (seed == 2) + ')

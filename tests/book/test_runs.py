@@ -174,12 +174,6 @@ def test_a_run_is_found_by_the_beginning_of_its_name(repository):
             runs.find_row(name, repository.root)
 
 
-def test_a_run_that_measured_nothing_is_not_recorded(repository):
-    put(repository, "abc123", row(results={}))
-    with pytest.raises(Problem, match="measured nothing that could be recorded"):
-        runs.record("abc123", repository.root)
-
-
 @pytest.mark.parametrize("page", pages.all_pages(), ids=lambda page: page.name)
 def test_recorded_runs_of_the_book_are_whole_and_say_where_they_come_from(page):
     for one in claims.recorded_rows(page.name):

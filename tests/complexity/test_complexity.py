@@ -189,23 +189,6 @@ def test_lempel_ziv_of_a_function_of_one_variable():
         complexity.lempel_ziv(noise(4, 4, 4), dims=3)
 
 
-@pytest.mark.parametrize(("sides", "cycles"), [((64, 16), (3, 4)), ((16, 64), (2, 7.5))])
-def test_sides_of_a_grid_may_differ(sides, cycles):
-    """A product of waves along the two sides, and of polynomials: the same number as on a square grid."""
-    places = [(torch.arange(m, dtype=torch.float64) + 0.5) / m for m in sides]
-    wave = torch.outer(*[torch.cos(2 * math.pi * c * i) for c, i in zip(cycles, places, strict=True)])
-    assert float(complexity.cosine(wave)) == pytest.approx(math.hypot(*cycles), rel=1e-9)
-    assert float(complexity.energy_above(wave, 4)) == pytest.approx(1) and complexity.energy_above(wave, 9) < 1e-12
-    whole = [int(c) for c in cycles]
-    steps = [torch.arange(m, dtype=torch.float64) / m for m in sides]
-    turning = torch.cos(2 * math.pi * (whole[0] * steps[0][:, None] - whole[1] * steps[1]))
-    assert float(complexity.fourier(turning)) == pytest.approx(math.hypot(*whole), rel=1e-9)
-    values = [polynomials._basis("chebyshev", np.linspace(-1, 1, m), 5)[:, n] for m, n in zip(sides, (2, 5), strict=True)]
-    y = torch.from_numpy(np.outer(*values))
-    assert float(complexity.chebyshev(y, constant=True)) == pytest.approx(math.hypot(2, 5), rel=1e-9)
-    assert complexity.polynomial_as_printed(y).shape == ()
-
-
 @pytest.mark.parametrize(
     ("order", "path"),
     [

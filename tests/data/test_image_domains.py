@@ -139,14 +139,3 @@ def test_bad_calls_are_answered_in_one_sentence(images):
             call()
         assert "\n" not in str(caught.value)
     assert issubclass(WrongAxes, ValueError)
-
-
-def test_a_few_leading_axes_are_those_of_all():
-    """LAPACK's partial decomposition against the whole one, up to the sign of the vectors."""
-    matrix = torch.randn(30, 30, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    matrix = matrix @ matrix.mT
-    values, vectors = torch.linalg.eigh(matrix)
-    for number in (1, 7, 20):
-        few = image_domains._largest(matrix, number)
-        torch.testing.assert_close(few[0], values[-number:], rtol=1e-12, atol=0)
-        torch.testing.assert_close((few[1] * vectors[:, -number:]).sum(0).abs(), torch.ones(number).double())

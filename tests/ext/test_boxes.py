@@ -4,14 +4,12 @@ import csv
 import io
 import json
 import re
-from types import SimpleNamespace
 
 import api
 import downloads
 import page_boxes
 import paper_pages
 import pytest
-import racing
 
 from lib.book import pages, runs, verdicts
 
@@ -50,14 +48,6 @@ def test_a_page_depends_on_its_own_claims_and_a_paper_on_all_its_notebooks(direc
     index = directive(paper_pages.FigureIndex, "book/neural_race/index")
     index.run()
     assert {str(page.notebook) for page in PAGES if page.name.startswith("neural_race/")} <= set(index.env.depends)
-
-
-def test_seconds_and_new_runs_concern_their_own_page_only(monkeypatch):
-    app, env = SimpleNamespace(srcdir=str(pages.ROOT)), SimpleNamespace(found_docs={f"book/{page.name}" for page in PAGES})
-    assert racing.outdated(app, env, (), (), ()) == []
-    taken = racing.freshness.seconds(pages.ROOT)
-    monkeypatch.setattr(racing.freshness, "seconds", lambda root: taken | {"deep_linear/modes": 1234.0})
-    assert racing.outdated(app, env, (), (), ()) == ["book/deep_linear/modes"]
 
 
 def test_verdicts_can_be_downloaded():

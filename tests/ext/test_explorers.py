@@ -82,18 +82,6 @@ def test_the_script_computes_what_lib_computes(tab, name, number):
     compare(name, computed(tab, name, settings[number]), expected(settings[number]))
 
 
-def test_the_comparison_notices_an_error_of_a_hundred_thousandth():
-    compare("same", {"a": [1.0, math.nan]}, {"a": [1.0, math.nan]})
-    for theirs, ours in (
-        ({"a": [1.00001]}, {"a": [1.0]}),
-        ({"a": [1.0]}, {"a": [1.0, 2.0]}),
-        ({}, {"a": 1.0}),
-        ({"a": None}, {"a": 1.0}),
-    ):
-        with pytest.raises(AssertionError):
-            compare("other", theirs, ours)
-
-
 @pytest.mark.parametrize("seed", [0, 1, 7, 2**31 + 5])
 def test_browser_and_book_draw_the_same_numbers(tab, seed):
     drawn = tab.evaluate(
