@@ -75,11 +75,16 @@ class Papers(Generated):
 
 
 def shows(figures: dict[str, dict], number: str) -> str | None:
-    """Which of our figures remakes a figure of the paper, '5c', by the bold opening of its caption; or else one of Fig. 5."""
+    """Which of our figures remakes a figure of the paper, '5c', by the bold opening of its caption; or else one of Fig. 5.
+
+    Where several do, the one that says least beside the number: 'Fig. 7' goes before 'Figs 7 and 8, by kernel regression'.
+    """
+    openings = {name: re.match(r"(\*\*[^*]*)?", about["caption"])[0] for name, about in figures.items()}
     for wanted in (number, re.sub(r"[A-Za-z]$", "", number)):
-        for name, about in figures.items():
-            if re.match(rf"\*\*[^*]*\bFigs?\b[^*]*(?<![\w.]){re.escape(wanted)}(?!\d)", about["caption"]):
-                return name
+        pattern = rf"\bFigs?\b.*(?<![\w.]){re.escape(wanted)}(?!\d)"
+        found = [name for name, opening in openings.items() if re.search(pattern, opening, re.S)]
+        if found:
+            return min(found, key=lambda name: len(openings[name]))
     return None
 
 
