@@ -42,7 +42,17 @@ class Results(Generated):
 
     def text(self) -> str:
         cards = [self.card(claim, verdict) for claim, verdict in main_results(self.book, self.part)]
-        return ":::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n:::::" if cards else "No main result is named yet."
+        grid = ":::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n:::::"
+        return f"{grid}\n\n{self.on_scoreboard()}" if cards else "No main result is named yet."
+
+    def on_scoreboard(self) -> str:
+        """Links to the statements of this paper on the scoreboard, and to what this book adds to them."""
+        total = verdicts.count(verdicts.rows(self.book, [self.part]))
+        links = []
+        for kind, whose in (("statement", "of the paper"), ("finding", "of this book")):
+            address = f"{self.address('scoreboard')}?paper={self.part}&kind={kind}#{self.part}"
+            links.append(f'<a href="{address}">{plural(total[f"{kind}s"].total(), kind)} {whose}</a>')
+        return f"All on the scoreboard: {' and '.join(links)}."
 
     def card(self, claim: Claim, verdict: str) -> str:
         """One main result."""

@@ -1,5 +1,7 @@
 """Tables over the whole book: the scoreboard with its filter, squares, totals, errata, and what every page costs."""
 
+import re
+
 from base import MARKS, Generated, counted, div, recorded, unmarked
 from docutils import nodes
 from markupsafe import Markup
@@ -20,9 +22,18 @@ SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number"}
 
 def in_paper(claim: Claim, where: str) -> str:
     """Where a statement stands in its paper: words, and figure, table and equation unless these words name them."""
-    named = (("Fig.", claim.figure), ("Table", claim.table), ("Eq.", claim.equation))
-    found = [f"{word} {number}" for word, number in named if number and number not in where]
-    return ", ".join(filter(None, [where, *found]))
+    named = (("Fig.", "Figs", claim.figure), ("Table", "Tables", claim.table), ("Eq.", "Eqs", claim.equation))
+    found = [where]
+    for one, many, number in named:
+        if number and number not in where:
+            own = re.match("[A-Z][a-z]{2,}", number)  # Proposition 3
+            found.append(number if own else f"{many if re.search('[,-]', number) else one} {number.replace('-', '–')}")
+    return ", ".join(filter(None, found))
+
+
+def required(claim: Claim) -> str:
+    """The bound of a claim, with the value that a tolerance belongs to: '= 1 ± 2 %'."""
+    return f"{claim.expect} {claim.tolerance_text()}" if claim.tolerance else claim.tolerance_text()
 
 
 class Scoreboard(Generated):
@@ -59,9 +70,11 @@ def card(claim: Claim, record: dict | None, seen: dict | None) -> dict:
     For the filter, both halves of a slip have its verdict, and checks of our own code have none.
     """
     verdict, kind = verdicts.verdict(claim, record), verdicts.group(claim)
+    if seen and not (record and verdicts.still_applies(seen, record["measured"])):
+        seen = None
     facts = [("paper", claims.to_html(claim.paper))] if claim.paper else []
     facts.append(("ours", claims.ours(claim, record["measured"], record.get("interval"), ", ") if record else "–"))
-    facts.append(("bound", claims.to_html(claim.tolerance_text())))
+    facts.append(("bound", claims.to_html(required(claim))))
     away = verdicts.slack(claim, record["measured"], verdicts.spread(record, seen)) if record else None
     far = [] if away is None else [f"{away:.0f} spreads" if away < 1000 else "over 1000 spreads"]
     far += [f"{seen['flips']} of {len(seen['seeds'])} other seeds disagree"] if seen and seen["flips"] else []
@@ -160,8 +173,11 @@ class Errata(Generated):
         """A line for each paper: where its slips are, each a link to the entry below."""
         lines = []
         for part in verdicts.parts(self.book):
-            slips = {name: slip for name, slip in claims.errata(part, self.book).items() if slip.severity != "typo"}
-            links = [f"[{slip.where}](#slip-{part}-{name}) ({slip.severity})" for name, slip in slips.items()]
+            known = claims.errata(part, self.book)
+            slips = {name: slip for name, slip in known.items() if slip.severity != "typo"}
+            links = [f"[{slip.where}](#slip-{part}-{name}) ({SEVERITY[slip.severity]})" for name, slip in slips.items()]
+            typos = len(known) - len(slips)
+            links += [f"[{plural(typos, 'typo')}](#typos)"] if typos else []
             lines += [f"- **{claims.read(part, self.book).title}**: {' · '.join(links)}"] if links else []
         return "\n".join(lines)
 
@@ -182,7 +198,7 @@ class Errata(Generated):
             for claim, record in halves.get(kind, []):
                 values = claims.parts(record["measured"]).values() if record else []
                 found = " to ".join(dict.fromkeys(claim.show(pick(values)) for pick in (min, max))) if values else "–"
-                evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (required: {claim.tolerance_text()})")
+                evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (required: {required(claim)})")
         said = {"What still holds": slip.holds, "A charitable reading": slip.reading, "The authors' program": slip.program}
         more = [f"*{about}.* {text}" for about, text in said.items() if text]
         forms = (
