@@ -157,7 +157,7 @@ class Errata(Generated):
             if these and not self.arguments:
                 blocks.append(f"## {SEVERITY[severity].capitalize()} ({len(these)})")
             blocks += these
-        return "\n\n".join(blocks if self.arguments else [*blocks, "## Typos", self.typos()]) or "None."
+        return "\n\n".join(blocks if self.arguments else [*blocks, "(errata-typos)=\n## Typos", self.typos()]) or "None."
 
     def typos(self) -> str:
         """The typos of each paper as a table: the meaning is clear, and nothing has to be measured."""
@@ -177,7 +177,7 @@ class Errata(Generated):
             slips = {name: slip for name, slip in known.items() if slip.severity != "typo"}
             links = [f"[{slip.where}](#slip-{part}-{name}) ({SEVERITY[slip.severity]})" for name, slip in slips.items()]
             typos = len(known) - len(slips)
-            links += [f"[{plural(typos, 'typo')}](#typos)"] if typos else []
+            links += [f"[{plural(typos, 'typo')}](#errata-typos)"] if typos else []
             lines += [f"- **{claims.read(part, self.book).title}**: {' · '.join(links)}"] if links else []
         return "\n".join(lines)
 
