@@ -239,5 +239,7 @@ class Benchmarks(Generated):
             medians.setdefault(one["group"], {})["plain" in one["name"]] = 1000 * one["stats"]["median"]
         lines = [f"Recorded on {recorded['datetime'][:10]}; medians.\n", "| what | plain | fast | ratio |", "|---|--:|--:|--:|"]
         for name, ms in sorted(medians.items()):
-            lines.append(f"| {name.replace('_', ' ')} | {ms[True]:.3g} ms | {ms[False]:.3g} ms | {ms[True] / ms[False]:.2g} |")
+            ratio = ms[True] / ms[False]
+            shown = f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
+            lines.append(f"| {name.replace('_', ' ')} | {ms[True]:.3g} ms | {ms[False]:.3g} ms | {shown} |")
         return "\n".join(lines)
