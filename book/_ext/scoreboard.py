@@ -1,7 +1,5 @@
 """Tables over the whole book: the scoreboard with its filter, squares, totals, errata, and what every page costs."""
 
-import re
-
 from base import MARKS, Generated, counted, div, recorded, unmarked
 from docutils import nodes
 from markupsafe import Markup
@@ -13,22 +11,17 @@ from lib.book.verdicts import plural
 from lib.claims import SLIP, Claim
 from lib.files import read_json
 
-CHECK = "check of our own code"
-KINDS = {"statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print", "check": CHECK}
-RANKS = {"main": "main result", "supporting": "supporting statement", "check": CHECK}
+KINDS = {"statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print"}
+RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
 AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}
 SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number"}
 
 
 def in_paper(claim: Claim, where: str) -> str:
     """Where a statement stands in its paper: words, and figure, table and equation unless these words name them."""
-    named = (("Fig.", "Figs", claim.figure), ("Table", "Tables", claim.table), ("Eq.", "Eqs", claim.equation))
-    found = [where]
-    for one, many, number in named:
-        if number and number not in where:
-            own = re.match("[A-Z][a-z]{2,}", number)  # Proposition 3
-            found.append(number if own else f"{many if re.search('[,-]', number) else one} {number.replace('-', '–')}")
-    return ", ".join(filter(None, found))
+    named = (("Fig.", claim.figure), ("Table", claim.table), ("Eq.", claim.equation))
+    found = [f"{word} {number}" for word, number in named if number and number not in where]
+    return ", ".join(filter(None, [where, *found]))
 
 
 def required(claim: Claim) -> str:
@@ -45,7 +38,7 @@ class Scoreboard(Generated):
         seen, parts = verdicts.other_seeds(self.book), []
         for part in verdicts.parts(self.book):
             rows = verdicts.rows(self.book, [part])
-            cards = [card(claim, record, seen.get(claim.id)) for claim, record in rows]
+            cards = [card(claim, record, verdicts.still_true(seen.get(claim.id), record)) for claim, record in rows]
             parts.append({"name": part, "title": claims.read(part, self.book).title, "counted": counted(rows), "cards": cards})
         return self.render("scoreboard.html", parts=parts, filters=self.filters(parts))
 
@@ -70,8 +63,6 @@ def card(claim: Claim, record: dict | None, seen: dict | None) -> dict:
     For the filter, both halves of a slip have its verdict, and checks of our own code have none.
     """
     verdict, kind = verdicts.verdict(claim, record), verdicts.group(claim)
-    if seen and not (record and verdicts.still_applies(seen, record["measured"])):
-        seen = None
     facts = [("paper", claims.to_html(claim.paper))] if claim.paper else []
     facts.append(("ours", claims.ours(claim, record["measured"], record.get("interval"), ", ") if record else "–"))
     facts.append(("bound", claims.to_html(required(claim))))
@@ -131,8 +122,7 @@ class Totals(Generated):
             "statements": "statements of the papers", "slips": "slips in print", "findings": "findings of this book",
         }  # fmt: skip
         lines = [(sum(total[name].values()), title, name, total[name]) for name, title in names.items()]
-        checks = f"{plural(total['checks'].total(), 'check')} of our own code" if total["checks"] else ""
-        return self.render("totals.html", lines=lines, total=total, checks=checks)
+        return self.render("totals.html", lines=lines, total=total)
 
 
 def cell(text: str) -> str:
@@ -154,9 +144,8 @@ class Errata(Generated):
         blocks = [] if self.arguments else ["## Which printed formulas and sentences are wrong?", self.listed()]
         for severity in SEVERITY:
             these = [text for rank, text in slips if rank == severity]
-            if these and not self.arguments:
-                blocks.append(f"## {SEVERITY[severity].capitalize()} ({len(these)})")
-            blocks += these
+            head = [f"## {SEVERITY[severity].capitalize()} ({len(these)})"] if these and not self.arguments else []
+            blocks += head + these
         return "\n\n".join(blocks if self.arguments else [*blocks, "(errata-typos)=\n## Typos", self.typos()]) or "None."
 
     def typos(self) -> str:
@@ -176,8 +165,7 @@ class Errata(Generated):
             known = claims.errata(part, self.book)
             slips = {name: slip for name, slip in known.items() if slip.severity != "typo"}
             links = [f"[{slip.where}](#slip-{part}-{name}) ({SEVERITY[slip.severity]})" for name, slip in slips.items()]
-            typos = len(known) - len(slips)
-            links += [f"[{plural(typos, 'typo')}](#errata-typos)"] if typos else []
+            links += [f"[{plural(len(known) - len(slips), 'typo')}](#errata-typos)"] if known != slips else []
             lines += [f"- **{claims.read(part, self.book).title}**: {' · '.join(links)}"] if links else []
         return "\n".join(lines)
 
@@ -239,7 +227,5 @@ class Benchmarks(Generated):
             medians.setdefault(one["group"], {})["plain" in one["name"]] = 1000 * one["stats"]["median"]
         lines = [f"Recorded on {recorded['datetime'][:10]}; medians.\n", "| what | plain | fast | ratio |", "|---|--:|--:|--:|"]
         for name, ms in sorted(medians.items()):
-            ratio = ms[True] / ms[False]
-            shown = f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
-            lines.append(f"| {name.replace('_', ' ')} | {ms[True]:.3g} ms | {ms[False]:.3g} ms | {shown} |")
+            lines.append(f"| {name.replace('_', ' ')} | {ms[True]:.3g} ms | {ms[False]:.3g} ms | {ms[True] / ms[False]:.3g} |")
         return "\n".join(lines)

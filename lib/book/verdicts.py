@@ -134,17 +134,12 @@ def other_seeds(book: Path) -> dict[str, dict]:
     return read_json(path, dict[str, OtherSeeds]) if path.exists() else {}
 
 
-def still_applies(seen: dict, measured) -> bool:
-    """Whether what other seeds gave is about the row as it is now: its range includes the measurement, part by part.
-
-    The book's own run was in that range when it was recorded (0.1 % is left for rounding), so a row outside of it has changed.
-    """
-    if "least" not in seen:
-        return True
-    known, least, most = claims.parts(measured), seen["least"], seen["most"]
-    near = 0.001
-    inside = [least[part] - near * abs(v) <= v <= most[part] + near * abs(v) for part, v in known.items() if part in least]
-    return set(known) == set(least) and all(inside)
+def still_true(seen: dict | None, record: dict | None) -> dict | None:
+    """What other seeds gave, if their range, to which the book's own run belonged, includes what the row measures now."""
+    least, most = (seen or {}).get("least", {}), (seen or {}).get("most", {})
+    now = claims.parts(record["measured"]) if record and least else {}
+    near = all(least[k] - abs(v) / 1000 <= v <= most[k] + abs(v) / 1000 for k, v in now.items() if k in least)
+    return seen if near and now.keys() == least.keys() else None
 
 
 def slack(claim: Claim, measured, spread: dict[str, float]) -> float | None:
