@@ -107,12 +107,13 @@ def state_of(app) -> SphinxCodeAutoLink:
 
 
 def recall(app, env) -> None:
-    """After reading: what the last build found in documents whose code is the same need not be found again."""
+    """After reading: what the last build found in documents whose code and headings are the same need not be found again."""
     state = state_of(app)
     path = state.cache.cache_dir / state.cache.cache_filename
     state.before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for doc, found in list(state.cache.transforms.items()):
-        if [one.source for one in found] == [one["source"] for one in state.before.get(doc, [{"source": None}])]:
+        known = [(one["source"], one["example"]["ref_id"]) for one in state.before.get(doc, [])]
+        if found and [(one.source, one.example.ref_id) for one in found] == known:
             del state.cache.transforms[doc]
 
 
@@ -121,8 +122,9 @@ def restore(app, env) -> list[str]:
     state, again = state_of(app), False
     for doc, found in state.before.items():
         if doc in state.cache.transforms or doc not in env.found_docs:
-            again |= {name["resolved_location"] for one in found for name in one["names"]} != {
-                name.resolved_location for one in state.cache.transforms.get(doc, []) for name in one.names
+            now = state.cache.transforms.get(doc, [])
+            again |= {(name["resolved_location"], one["example"]["ref_id"]) for one in found for name in one["names"]} != {
+                (name.resolved_location, one.example.ref_id) for one in now for name in one.names
             }
             continue
         state.cache.transforms[doc] = kept = []

@@ -38,11 +38,16 @@ def in_lines(results: list[tuple[Claim, str]]) -> str:
 
 
 class Results(Generated):
-    """The main results of this part: verdict, one sentence, our figure, a link to the row that checks it."""
+    """The main results of this part: verdict, sentence, figure, a link to the row; where all its statements and findings are."""
 
     def text(self) -> str:
         cards = [self.card(claim, verdict) for claim, verdict in main_results(self.book, self.part)]
-        return ":::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n:::::" if cards else "No main result is named yet."
+        total, links = verdicts.count(verdicts.rows(self.book, [self.part])), []
+        for kind, whose in (("statement", "of the paper"), ("finding", "of this book")):
+            address = f"{self.address('scoreboard')}?paper={self.part}&kind={kind}#{self.part}"
+            links.append(f'<a href="{address}">{plural(total[f"{kind}s"].total(), kind)} {whose}</a>')
+        grid = ":::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n:::::"
+        return f"{grid}\n\nAll on the scoreboard: {' and '.join(links)}." if cards else "No main result is named yet."
 
     def card(self, claim: Claim, verdict: str) -> str:
         """One main result."""

@@ -11,9 +11,8 @@ from lib.book.verdicts import plural
 from lib.claims import SLIP, Claim
 from lib.files import read_json
 
-CHECK = "check of our own code"
-KINDS = {"statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print", "check": CHECK}
-RANKS = {"main": "main result", "supporting": "supporting statement", "check": CHECK}
+KINDS = {"statement": "statement of a paper", "finding": "finding of this book", "slip": "slip in print"}
+RANKS = {"main": "main result", "supporting": "supporting statement", "check": "check of our own code"}
 AUTHORS = {"paper": "the paper", "correction": "a correction", "book": "this book"}
 SEVERITY = {"conclusion": "changes a conclusion", "number": "changes a number"}
 
@@ -25,6 +24,11 @@ def in_paper(claim: Claim, where: str) -> str:
     return ", ".join(filter(None, [where, *found]))
 
 
+def required(claim: Claim) -> str:
+    """The bound of a claim, with the value that a tolerance belongs to: '= 1 ± 2 %'."""
+    return f"{claim.expect} {claim.tolerance_text()}" if claim.tolerance else claim.tolerance_text()
+
+
 class Scoreboard(Generated):
     """All rows with their verdicts as cards, part by part, with a filter that needs no server."""
 
@@ -34,7 +38,7 @@ class Scoreboard(Generated):
         seen, parts = verdicts.other_seeds(self.book), []
         for part in verdicts.parts(self.book):
             rows = verdicts.rows(self.book, [part])
-            cards = [card(claim, record, seen.get(claim.id)) for claim, record in rows]
+            cards = [card(claim, record, verdicts.still_true(seen.get(claim.id), record)) for claim, record in rows]
             parts.append({"name": part, "title": claims.read(part, self.book).title, "counted": counted(rows), "cards": cards})
         return self.render("scoreboard.html", parts=parts, filters=self.filters(parts))
 
@@ -61,7 +65,7 @@ def card(claim: Claim, record: dict | None, seen: dict | None) -> dict:
     verdict, kind = verdicts.verdict(claim, record), verdicts.group(claim)
     facts = [("paper", claims.to_html(claim.paper))] if claim.paper else []
     facts.append(("ours", claims.ours(claim, record["measured"], record.get("interval"), ", ") if record else "–"))
-    facts.append(("bound", claims.to_html(claim.tolerance_text())))
+    facts.append(("bound", claims.to_html(required(claim))))
     away = verdicts.slack(claim, record["measured"], verdicts.spread(record, seen)) if record else None
     far = [] if away is None else [f"{away:.0f} spreads" if away < 1000 else "over 1000 spreads"]
     far += [f"{seen['flips']} of {len(seen['seeds'])} other seeds disagree"] if seen and seen["flips"] else []
@@ -118,8 +122,7 @@ class Totals(Generated):
             "statements": "statements of the papers", "slips": "slips in print", "findings": "findings of this book",
         }  # fmt: skip
         lines = [(sum(total[name].values()), title, name, total[name]) for name, title in names.items()]
-        checks = f"{plural(total['checks'].total(), 'check')} of our own code" if total["checks"] else ""
-        return self.render("totals.html", lines=lines, total=total, checks=checks)
+        return self.render("totals.html", lines=lines, total=total)
 
 
 def cell(text: str) -> str:
@@ -141,10 +144,9 @@ class Errata(Generated):
         blocks = [] if self.arguments else ["## Which printed formulas and sentences are wrong?", self.listed()]
         for severity in SEVERITY:
             these = [text for rank, text in slips if rank == severity]
-            if these and not self.arguments:
-                blocks.append(f"## {SEVERITY[severity].capitalize()} ({len(these)})")
-            blocks += these
-        return "\n\n".join(blocks if self.arguments else [*blocks, "## Typos", self.typos()]) or "None."
+            head = [f"## {SEVERITY[severity].capitalize()} ({len(these)})"] if these and not self.arguments else []
+            blocks += head + these
+        return "\n\n".join(blocks if self.arguments else [*blocks, "(errata-typos)=\n## Typos", self.typos()]) or "None."
 
     def typos(self) -> str:
         """The typos of each paper as a table: the meaning is clear, and nothing has to be measured."""
@@ -160,8 +162,10 @@ class Errata(Generated):
         """A line for each paper: where its slips are, each a link to the entry below."""
         lines = []
         for part in verdicts.parts(self.book):
-            slips = {name: slip for name, slip in claims.errata(part, self.book).items() if slip.severity != "typo"}
-            links = [f"[{slip.where}](#slip-{part}-{name}) ({slip.severity})" for name, slip in slips.items()]
+            known = claims.errata(part, self.book)
+            slips = {name: slip for name, slip in known.items() if slip.severity != "typo"}
+            links = [f"[{slip.where}](#slip-{part}-{name}) ({SEVERITY[slip.severity]})" for name, slip in slips.items()]
+            links += [f"[{plural(len(known) - len(slips), 'typo')}](#errata-typos)"] if known != slips else []
             lines += [f"- **{claims.read(part, self.book).title}**: {' · '.join(links)}"] if links else []
         return "\n".join(lines)
 
@@ -182,7 +186,7 @@ class Errata(Generated):
             for claim, record in halves.get(kind, []):
                 values = claims.parts(record["measured"]).values() if record else []
                 found = " to ".join(dict.fromkeys(claim.show(pick(values)) for pick in (min, max))) if values else "–"
-                evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (required: {claim.tolerance_text()})")
+                evidence.append(f"{{claim}}`{word} <{claim.id}>` {found} (required: {required(claim)})")
         said = {"What still holds": slip.holds, "A charitable reading": slip.reading, "The authors' program": slip.program}
         more = [f"*{about}.* {text}" for about, text in said.items() if text]
         forms = (
@@ -223,5 +227,5 @@ class Benchmarks(Generated):
             medians.setdefault(one["group"], {})["plain" in one["name"]] = 1000 * one["stats"]["median"]
         lines = [f"Recorded on {recorded['datetime'][:10]}; medians.\n", "| what | plain | fast | ratio |", "|---|--:|--:|--:|"]
         for name, ms in sorted(medians.items()):
-            lines.append(f"| {name.replace('_', ' ')} | {ms[True]:.3g} ms | {ms[False]:.3g} ms | {ms[True] / ms[False]:.2g} |")
+            lines.append(f"| {name.replace('_', ' ')} | {ms[True]:.3g} ms | {ms[False]:.3g} ms | {ms[True] / ms[False]:.3g} |")
         return "\n".join(lines)

@@ -77,7 +77,8 @@ def points(
 
 def changed(page: Page, point: Point) -> str:
     """What of a point is not the book's, in words."""
-    return ", ".join(f"{name}={value}" for name, value in parameters.difference(page, point.settings).items())
+    other = parameters.difference(page, point.settings)
+    return ", ".join(f"{name}={value}" for name, value in other.items()) or "the book’s own parameters"
 
 
 def export(path: Path, page: Page, todo: list[Point]) -> int:
@@ -176,5 +177,5 @@ def sweep(
                 runs.write_row(page, row)
             made.append(row)
             trouble = f" ({row['error'].splitlines()[0]})" if row["status"] == "failed" else ""
-            say(f"{len(made)} of {len(todo)} {row['status']}: {changed(page, point) or 'the book’s own parameters'}{trouble}")
+            say(f"{len(made)} of {len(todo)} {row['status']}: {changed(page, point)}{trouble}")
     return made

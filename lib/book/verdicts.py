@@ -134,6 +134,14 @@ def other_seeds(book: Path) -> dict[str, dict]:
     return read_json(path, dict[str, OtherSeeds]) if path.exists() else {}
 
 
+def still_true(seen: dict | None, record: dict | None) -> dict | None:
+    """What other seeds gave, if their range, to which the book's own run belonged, includes what the row measures now."""
+    least, most = (seen or {}).get("least", {}), (seen or {}).get("most", {})
+    now = claims.parts(record["measured"]) if record and least else {}
+    near = all(least[k] - abs(v) / 1000 <= v <= most[k] + abs(v) / 1000 for k, v in now.items() if k in least)
+    return seen if near and now.keys() == least.keys() else None
+
+
 def slack(claim: Claim, measured, spread: dict[str, float]) -> float | None:
     """How many spreads the nearest part of a measurement is from its bound; None where nothing spreads or nothing is measured.
 

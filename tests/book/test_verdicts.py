@@ -64,6 +64,15 @@ def test_the_spread_is_that_of_other_seeds_or_else_the_standard_error():
     assert verdicts.spread({"measured": 1.0}, None) == {} == verdicts.spread(None, None)
 
 
+def test_other_seeds_count_only_for_the_row_that_they_were_measured_for():
+    seen = {"least": {"a": 1.0, "b": 2.0}, "most": {"a": 1.5, "b": 2.0}, "seeds": [1, 2], "flips": 1}
+    assert verdicts.still_true(seen, {"measured": {"a": 1.2, "b": 2.0001}}) is seen
+    for measured in ({"a": 1.6, "b": 2.0}, {"a": 1.2}, {"a": 1.2, "b": 2.0, "c": 1.0}, 1.2):
+        assert verdicts.still_true(seen, {"measured": measured}) is None
+    yes = {"seeds": [1, 2], "flips": 0}
+    assert verdicts.still_true(yes, {"measured": True}) is yes and verdicts.still_true(None, None) is None
+
+
 def test_other_seeds_are_known_for_rows_that_exist():
     known = verdicts.other_seeds(BOOK)
     ids = {name for paper in claims.papers() for name in claims.load(paper)}
