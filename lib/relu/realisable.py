@@ -105,20 +105,6 @@ def count(items: int, contexts: int) -> int:
     return sum(math.factorial(j) ** 2 * stirling2(items + 1, j + 1) * stirling2(contexts + 1, j + 1) for j in terms)
 
 
-def count_chains(items: int, contexts: int) -> int:
-    """The same number by sheer counting: chains of j different sets of items, each within the next, are counted one set at a
-    time, and each can be dealt to the contexts in j! S(contexts, j) ways."""
-    if items > 12:
-        raise ValueError(f"count_chains goes through all pairs of 2^{items} sets; beyond 12 items use count()")
-    sets = torch.arange(2**items)
-    within = ((sets[:, None] & sets) == sets) & (sets[:, None] != sets)  # (larger, smaller): a real part of it
-    ending, total = torch.ones(2**items, dtype=torch.int64), 0  # chains of j sets, by the largest of them
-    for j in range(1, contexts + 1):
-        total += int(ending.sum()) * math.factorial(j) * stirling2(contexts, j)
-        ending = (within * ending).sum(-1)
-    return total
-
-
 @axes(gates="items contexts")
 def kinds(gates: Tensor) -> dict[str, Tensor]:
     """On what a gate (..., items, contexts) depends, boolean (...) each; every gate has exactly one kind.

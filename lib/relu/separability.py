@@ -27,17 +27,16 @@ class Gating(NamedTuple):
     s: Tensor  # (...) input-output singular value of one pathway
     d: Tensor  # (...) variance of its input along that mode
     groups: int  # how many groups, and so how many pathways
-    units: float  # share of a ReLU network's units that start out with the gate of one given group
 
     def initial_strength(self, hidden: int, variance: float) -> float:
-        """a0 of a ReLU network's own units: units · hidden · variance / 2 (early in training each mode sums them)."""
-        return self.units * hidden * variance / 2
+        """a0 of one pathway, to which a ReLU network gives hidden / groups units by symmetry: that many · variance / 2."""
+        return hidden / self.groups * variance / 2
 
 
 def line_pathways(margin: Real) -> Gating:
     """A pathway per class sees two points whose XOR coordinates cancel: only the margin is left. Eqs 13-17."""
     margin = linear.real(margin)
-    return Gating(margin / 2, margin.square() / 2, groups=2, units=1 / 2)
+    return Gating(margin / 2, margin.square() / 2, groups=2)
 
 
 def xor_pathways(margin: Real, amplitude: Real = 1.0) -> Gating:
@@ -46,7 +45,7 @@ def xor_pathways(margin: Real, amplitude: Real = 1.0) -> Gating:
     d is the squared length over four. The paper prints s² in its place; see `printed_xor_variance`.
     """
     squared = 2 * linear.real(amplitude).square() + linear.real(margin).square()
-    return Gating(squared.sqrt() / 4, squared / 4, groups=4, units=1 / 4)
+    return Gating(squared.sqrt() / 4, squared / 4, groups=4)
 
 
 def printed_xor_variance(margin: Real) -> Tensor:
@@ -71,18 +70,6 @@ def loss_curve(steps: int, gating: Gating, a0: Real, step: float) -> Tensor:
     The finite step is followed exactly: at the paper's 0.4 the continuous solution is up to a tenth too early.
     """
     return loss(linear.mode_strength_discrete(steps, gating.s, gating.d, linear.real(a0), step), gating)
-
-
-def time_to_loss(level: float, gating: Gating, a0: Real, step: float) -> Tensor:
-    """Continuous-time prediction of when the mean loss reaches `level`, in steps; discrete growth rate included.
-
-    The loss is half the squared distance to go, (1 - a d/s)²/2. Infinite where there is nothing to learn from (margin 0).
-    """
-    if not 0 < level < 0.5:
-        raise ValueError(f"time_to_loss: the loss falls from 0.5 to 0, so level must lie between them, got {level}")
-    share = 1 - math.sqrt(2 * level)
-    growth = torch.log(share / (1 - share) * (gating.s / (gating.d * linear.real(a0)) - 1))
-    return torch.where(gating.s > 0, growth / (2 * linear.discrete_rate(gating.s, step)), torch.inf)
 
 
 # The class of each point (-1, -1), (1, -1), (-1, 1), (1, 1): the same as `tasks.separability`'s y.

@@ -21,12 +21,6 @@ def test_programme_nesting_and_count_agree(items, contexts, number):
         assert [realisable.realisable(g) for g in gates] == nested.tolist()
 
 
-@pytest.mark.parametrize(("items", "contexts"), [(1, 1), (5, 1), (1, 5), (3, 2), (2, 4), (4, 3), (3, 4), (2, 6)])
-def test_chains_are_counted_for_any_number_of_contexts(items, contexts):
-    listed = int(realisable.nested(realisable.all_gates(items, contexts)).sum())
-    assert realisable.count_chains(items, contexts) == listed == realisable.count(items, contexts)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 6), st.integers(2, 4), st.integers(0, 10**6))
 def test_random_units_have_nested_gates(items, contexts, seed):
@@ -54,8 +48,6 @@ def test_kinds_are_a_partition():
 def test_too_many_gates_are_refused():
     with pytest.raises(ValueError):
         realisable.all_gates(8, 3)
-    with pytest.raises(ValueError, match="12 items"):
-        realisable.count_chains(13, 3)
     with pytest.raises(WrongAxes, match="items, contexts"):
         realisable.nested(torch.ones(8).bool())
 
