@@ -67,7 +67,7 @@ async def execute(page: Page) -> float:
         raise Problem(f"{page.name}: {noise}")
     if before and page.notebook.read_bytes() != before:
         raise Problem(f"{page.name}: {page.notebook.name} was saved while the page ran, and stays as it is; try again")
-    write(page, notebook, freshness.fingerprint(page, used["files"]))
+    write(page, notebook, freshness.fingerprint(page, used["files"]) | {"code": freshness.code_digest(notebook)})
     return used["seconds"]
 
 

@@ -31,6 +31,13 @@ def test_an_edit_in_prose_keeps_the_outputs(executed, capsys):
     assert executed.stale() == {} and pages.paired(executed.page("one"))
 
 
+def test_an_edit_while_the_page_runs_leaves_it_stale(executed):
+    """The page edits its own .md here, as an author may while it runs: outputs belong to the code that made them."""
+    edit = 'from pathlib import Path; md = Path("one.md"); md.write_text(md.read_text().replace("* width", "* 1 * width"))'
+    executed.edit("book/paper/one.md", "* width)", f"* width); {edit}")
+    assert executed.execute("one") == [] and executed.stale()["paper/one"] == ["its code changed"]
+
+
 def test_a_damaged_notebook_is_made_again(executed):
     before = executed.read("book/paper/one.ipynb")
     executed.write("book/paper/one.ipynb", before[:700])
