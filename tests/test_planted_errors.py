@@ -38,22 +38,29 @@ def passes(root, modules, words) -> bool:
     return done.returncode == 0
 
 
-def test_small_errors_turn_the_tests_red(tmp_path):
-    """In a copy of the repository: with an error a test fails; without it that very test passes."""
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the repository, free to be damaged."""
+    root = tmp_path_factory.mktemp("planted")
     for name in ("lib", "tests"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+        shutil.copytree(ROOT / name, root / name)
     for name in ("book", "data", "pyproject.toml", "requirements.txt"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    missed = []
-    for place, right, wrong, module, words in PLANTED:
-        modules = [tmp_path / place] if place.endswith(".py") else sorted((tmp_path / place).rglob("*.py"))
-        found = [path for path in modules if right in path.read_text(encoding="utf-8")]
-        assert len(found) == 1, f"'{right}' is in {len(found)} modules of {place}; plant another error there"
-        before = found[0].read_text(encoding="utf-8")
-        found[0].write_text(before.replace(right, wrong), encoding="utf-8")
-        if passes(tmp_path, [module], [words]):
-            missed.append(wrong)
-        found[0].write_text(before, encoding="utf-8")
-    assert not missed, f"no test notices {missed}"
+        (root / name).symlink_to(ROOT / name)
+    return root
+
+
+@pytest.mark.parametrize(("place", "right", "wrong", "module", "words"), PLANTED, ids=[planted[4] for planted in PLANTED])
+def test_a_small_error_turns_a_test_red(copy, place, right, wrong, module, words):
+    modules = [copy / place] if place.endswith(".py") else sorted((copy / place).rglob("*.py"))
+    found = [path for path in modules if right in path.read_text(encoding="utf-8")]
+    assert len(found) == 1, f"'{right}' is in {len(found)} modules of {place}; plant another error there"
+    before = found[0].read_text(encoding="utf-8")
+    found[0].write_text(before.replace(right, wrong), encoding="utf-8")
+    noticed = not passes(copy, [module], [words])
+    found[0].write_text(before, encoding="utf-8")
+    assert noticed, f"no test notices '{wrong}'"
+
+
+def test_without_errors_those_tests_pass(copy):
     *_, modules, words = zip(*PLANTED, strict=True)
-    assert passes(tmp_path, modules, words)
+    assert passes(copy, modules, words)
